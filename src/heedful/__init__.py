@@ -1,0 +1,54 @@
+"""heedful: the Transformer of "Attention Is All You Need", whole.
+
+translator = heedful.load("runs/demo")
+translator.translate("a line of text").text
+run = heedful.train("recipe.toml", out="runs/x", set={"training.steps": 1000})
+model = heedful.Transformer(heedful.presets.base(vocab_size=37000))
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from heedful import presets
+from heedful.errors import HeedfulError
+from heedful.version import __version__
+
+if TYPE_CHECKING:
+    from heedful.config import ModelConfig
+    from heedful.decoding.load import load
+    from heedful.decoding.translator import Translation, Translator
+    from heedful.model.transformer import Transformer
+    from heedful.training.run import Run, train
+
+__all__ = [
+    "HeedfulError",
+    "ModelConfig",
+    "Run",
+    "Transformer",
+    "Translation",
+    "Translator",
+    "__version__",
+    "load",
+    "presets",
+    "train",
+]
+
+
+# Imported on first use: `import heedful`, and so `heedful --help`, does not wait for torch.
+_HOMES = {
+    "ModelConfig": "heedful.config",
+    "Run": "heedful.training.run",
+    "Transformer": "heedful.model.transformer",
+    "Translation": "heedful.decoding.translator",
+    "Translator": "heedful.decoding.translator",
+    "load": "heedful.decoding.load",
+    "train": "heedful.training.run",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'heedful' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)

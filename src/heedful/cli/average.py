@@ -1,0 +1,30 @@
+"""`heedful average`: the parameter average of a run's newest checkpoints."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from heedful.errors import CheckpointError, UsageError
+from heedful.storage.model_directory import write_model
+from heedful.storage.run_directory import RunDirectory, is_run, model_of_checkpoints
+
+
+def average(arguments: argparse.Namespace) -> None:
+    path, last = Path(arguments.run), arguments.last
+    if last < 1:
+        raise UsageError(f"--last must be at least 1, not {last}.")
+    if not is_run(path):
+        raise CheckpointError(f"{path} is not a run: it has no config.toml.")
+    out = Path(arguments.out)
+    if out.exists() and not (out / "config.json").is_file():
+        raise UsageError(f"--out {out} exists and is not a model. Choose another name.")
+    run = RunDirectory(path)
+    steps = run.valid_steps(last)
+    if len(steps) < last:
+        raise CheckpointError(
+            f"{path} has {len(steps)} valid checkpoints, not {last}. "
+            "Lower --last, or train with a larger training.keep."
+        )
+    write_model(out, model_of_checkpoints(run, steps))
+    print(out)

@@ -1,0 +1,181 @@
+"""`heedful`: parse → call → print. Results go to stdout and nothing else does.
+
+The options are declared here, all of them; what a command does is in its own file, imported when it is called, so
+that --help does not wait for torch.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from heedful.errors import HeedfulError, UsageError, nearest
+from heedful.version import __version__
+
+_MODEL_HELP = "a model directory, or a run"
+_LENGTH_PENALTY = "length penalty: log P(Y|X) is divided by ((5 + |Y|) / 6)^ALPHA (default: the model's, 0.6)"
+
+
+class _Parser(argparse.ArgumentParser):
+    """Errors become UsageError: one message, exit code 2."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message}. See {self.prog} --help.")
+
+
+def build_parser() -> tuple[_Parser, dict[str, _Parser]]:
+    """The program's parser, and each command's by name."""
+    parser = _Parser(prog="heedful", description=__doc_line__, allow_abbrev=False)
+    parser.add_argument("--version", action="version", version=f"heedful {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
+    declare = {
+        "train": (
+            _train_options,
+            "train by a recipe, or on two text files; the same command continues a run",
+        ),
+        "translate": (_translate_options, "translate lines of text"),
+        "evaluate": (_evaluate_options, "translate and score with BLEU and chrF"),
+        "score": (_score_options, "log-probability of given translations"),
+        "average": (_average_options, "average the newest checkpoints of a run"),
+        "info": (_info_options, "what a model, run or preset is"),
+    }
+    parsers = {}
+    for name, (options, summary) in declare.items():
+        parsers[name] = commands.add_parser(name, help=summary, description=summary, allow_abbrev=False)
+        options(parsers[name])
+    return parser, parsers
+
+
+__doc_line__ = "Train a translator from two text files, look at what it attends to, and ship it."
+
+
+def _train_options(parser: _Parser) -> None:
+    parser.add_argument("recipe", nargs="?", metavar="RECIPE.toml", help="a recipe; or give the four files below")
+    files = parser.add_argument_group("text, where there is no recipe (plain, .gz, or .tsv with both sides)")
+    files.add_argument("--source", nargs="+", metavar="F", help="training text, source side (or .tsv)")
+    files.add_argument("--target", nargs="+", metavar="F", help="training text, target side")
+    files.add_argument("--valid-source", nargs="+", metavar="F", help="validation text, source side (or .tsv)")
+    files.add_argument("--valid-target", nargs="+", metavar="F", help="validation text, target side")
+    parser.add_argument("--out", metavar="RUN", help="the run's directory (default: runs/ and the recipe's name)")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="SECTION.KEY=VALUE",
+        help="overrides a key of the recipe",
+    )
+    parser.add_argument("--preset", metavar="NAME", help="a model shape: tiny, small, base, big")
+    parser.add_argument("--init", metavar="MODEL", help="fine-tune this model, with its tokeniser")
+    parser.add_argument("--data-root", metavar="DIR", help="where a recipe's data lie (default: the recipe's folder)")
+    _device_option(parser)
+
+
+def _translate_options(parser: _Parser) -> None:
+    _model_options(parser)
+    parser.add_argument("--input", metavar="F", help="text to translate, a line each (default: standard input)")
+    parser.add_argument("--output", metavar="F", help="where to write (default: standard output)")
+    _search_options(parser)
+    parser.add_argument("--n-best", type=int, metavar="K", help="K lines a source: its number (from 1), score and text")
+    parser.add_argument("--scores", action="store_true", help="write score<TAB>text")
+    parser.add_argument("--format", choices=("text", "jsonl"), default="text", help="default: text")
+
+
+def _evaluate_options(parser: _Parser) -> None:
+    _model_options(parser)
+    parser.add_argument("--source", required=True, metavar="F", help="raw source text")
+    parser.add_argument("--reference", required=True, metavar="F", help="its raw translation")
+    parser.add_argument("--tokenize", choices=("13a", "none"), default="13a", help="BLEU's tokenisation (default: 13a)")
+    parser.add_argument("--lowercase", action="store_true", help="score without regard to case")
+    parser.add_argument("--output", metavar="F", help="also write the translations here")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    _search_options(parser)
+
+
+def _score_options(parser: _Parser) -> None:
+    _model_options(parser)
+    parser.add_argument("--source", required=True, metavar="F")
+    parser.add_argument("--target", required=True, metavar="F", help="the translations to score")
+
+
+def _average_options(parser: _Parser) -> None:
+    parser.add_argument("run", metavar="RUN", help="a run directory")
+    parser.add_argument("--last", type=int, required=True, metavar="K", help="how many checkpoints")
+    parser.add_argument("--out", required=True, metavar="MODEL", help="the new model's directory")
+
+
+def _info_options(parser: _Parser) -> None:
+    parser.add_argument("path", nargs="?", metavar="PATH", help=_MODEL_HELP)
+    parser.add_argument("--preset", metavar="NAME", help="a preset instead: tiny, small, base, big")
+
+
+def _model_options(parser: _Parser) -> None:
+    parser.add_argument("model", metavar="MODEL", help=_MODEL_HELP)
+    parser.add_argument(
+        "--checkpoint", choices=("averaged", "best", "last"), help="which model of a run (default: averaged)"
+    )
+    _device_option(parser)
+
+
+def _search_options(parser: _Parser) -> None:
+    parser.add_argument("--beam", type=int, metavar="W", help="hypotheses kept (default: the model's, 4); 1 is greedy")
+    parser.add_argument("--alpha", type=float, metavar="ALPHA", help=_LENGTH_PENALTY)
+
+
+def _device_option(parser: _Parser) -> None:
+    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto", help="default: auto")
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    parser, parsers = build_parser()
+    if arguments and not arguments[0].startswith("-") and arguments[0] not in parsers:
+        raise UsageError(f'There is no command "{arguments[0]}".{nearest(arguments[0], parsers)}')
+    parsed, unknown = parser.parse_known_args(arguments)
+    if parsed.command is None:
+        raise UsageError("Say what to do: a command is missing. See heedful --help.")
+    if unknown:
+        options = [option for action in parsers[parsed.command]._actions for option in action.option_strings]
+        hint = nearest(unknown[0].partition("=")[0], options) if unknown[0].startswith("-") else ""
+        raise UsageError(
+            f'heedful {parsed.command} does not take "{unknown[0]}".{hint} See heedful {parsed.command} --help.'
+        )
+    return parsed
+
+
+def run(parsed: argparse.Namespace) -> None:
+    if parsed.command == "train":
+        from heedful.cli.train import train as command
+    elif parsed.command == "translate":
+        from heedful.cli.translate import translate as command
+    elif parsed.command == "evaluate":
+        from heedful.cli.evaluate import evaluate as command
+    elif parsed.command == "score":
+        from heedful.cli.score import score as command
+    elif parsed.command == "average":
+        from heedful.cli.average import average as command
+    else:
+        from heedful.cli.info import info as command
+    command(parsed)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.WARNING, stream=sys.stderr)
+    try:
+        run(parse(sys.argv[1:] if arguments is None else arguments))
+        sys.stdout.flush()
+    except HeedfulError as error:
+        print(f"heedful: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # Whoever read our output has gone (`heedful translate … | head`): not an error, but nothing more to say.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,105 @@
+"""`heedful translate`: a line in, a line out."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import TextIO
+
+from heedful.decoding.load import load
+from heedful.decoding.translator import Translation, Translator
+from heedful.errors import UsageError
+from heedful.files import disk_errors
+from heedful.text.lines import decode_lines, read_lines
+
+_TOGETHER = 1_000  # lines read before they are translated: enough to batch by length, little to hold
+
+
+def translate(arguments: argparse.Namespace) -> None:
+    interactive = arguments.input is None and sys.stdin.isatty()
+    if arguments.n_best is not None and arguments.n_best < 1:
+        raise UsageError(f"--n-best must be at least 1, not {arguments.n_best}.")
+    if arguments.input is not None:
+        lines = read_lines(Path(arguments.input))
+        first = next(lines, None)  # a missing file is said before the model is loaded
+        lines = _again(first, lines)
+    else:
+        lines = _typed() if interactive else decode_lines(sys.stdin.buffer, "standard input")
+    translator = load(arguments.model, checkpoint=arguments.checkpoint, device=arguments.device)
+    with output(arguments.output) as stream:
+        done = 0
+        while chunk := list(islice(lines, 1 if interactive else _TOGETHER)):
+            for number, line, result in _translated(translator, chunk, done, arguments):
+                stream.write(render(number, line, result, arguments))
+            stream.flush()
+            done += len(chunk)
+
+
+def _translated(
+    translator: Translator, lines: list[str], done: int, arguments: argparse.Namespace
+) -> Iterator[tuple[int, str, Translation]]:
+    results = translator.translate(
+        lines, beam=arguments.beam, alpha=arguments.alpha, n_best=arguments.n_best or 1, first_line=done + 1
+    )
+    for number, (line, result) in enumerate(zip(lines, results, strict=True), start=done + 1):
+        yield number, line, result
+
+
+def render(number: int, line: str, result: Translation, arguments: argparse.Namespace) -> str:
+    """The output for one source line, newline included."""
+    wanted = arguments.n_best or 1
+    found = [result, *result.alternatives]
+    if arguments.format == "jsonl":
+        entry: dict[str, object] = {"source": line, "text": result.text, "score": result.score}
+        if arguments.n_best:
+            entry["alternatives"] = [{"text": other.text, "score": other.score} for other in found]
+        return json.dumps(entry, ensure_ascii=False) + "\n"
+    if arguments.n_best:
+        found += [found[-1]] * (wanted - len(found))  # an empty line has one translation; K lines are promised
+        return "".join(f"{number}\t{other.score:.6f}\t{other.text}\n" for other in found)
+    return f"{result.score:.6f}\t{result.text}\n" if arguments.scores else f"{result.text}\n"
+
+
+@contextmanager
+def output(name: str | None) -> Iterator[TextIO]:
+    """Standard output, or a file that appears when it is complete; what stood there before stays until then."""
+    if name is None:
+        sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
+        yield sys.stdout
+        return
+    path = Path(name)
+    beside = path.with_name(f".unfinished-{path.name}")
+    with disk_errors(path):
+        try:
+            with beside.open("w", encoding="utf-8", newline="\n") as stream:
+                yield stream
+            os.replace(beside, path)
+        except FileNotFoundError:
+            raise UsageError(f"{path} cannot be written: there is no directory {path.parent}.") from None
+        except PermissionError:
+            raise UsageError(f"{path} cannot be written: permission denied.") from None
+        finally:
+            beside.unlink(missing_ok=True)
+
+
+def _again(first: str | None, rest: Iterator[str]) -> Iterator[str]:
+    if first is not None:
+        yield first
+        yield from rest
+
+
+def _typed() -> Iterator[str]:
+    print("Type a line and press Enter; Ctrl-D ends.", file=sys.stderr)
+    while True:
+        print("> ", end="", file=sys.stderr, flush=True)
+        line = sys.stdin.readline()
+        if not line:
+            print(file=sys.stderr)
+            return
+        yield line.rstrip("\r\n")

@@ -1,0 +1,184 @@
+"""The settings, each default written once. Names are the paper's; a comment says meaning and unit.
+
+A recipe has four sections, one frozen dataclass each. The defaults are the paper's base model and training
+(section 5); `heedful train` chooses better ones for a small corpus (training/choices.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from heedful.errors import ConfigError
+
+# Ids of the special pieces, the same in every vocabulary that heedful makes or accepts.
+PAD, UNK, BOS, EOS = 0, 1, 2, 3
+
+
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise ConfigError(message)
+
+
+def _at_least(config: object, section: str, minimum: float, *names: str) -> None:
+    for name in names:
+        value = getattr(config, name)
+        _require(value >= minimum, f"{section}.{name} must be at least {minimum}, not {value}.")
+
+
+def _share(config: object, section: str, *names: str) -> None:
+    for name in names:
+        value = getattr(config, name)
+        _require(0.0 <= value < 1.0, f"{section}.{name} must be at least 0 and below 1, not {value}.")
+
+
+def _one_of(config: object, section: str, name: str, allowed: tuple[str, ...]) -> None:
+    value = getattr(config, name)
+    _require(value in allowed, f'{section}.{name} must be one of {", ".join(allowed)}, not "{value}".')
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """[data]: which text, and which of its pairs are used."""
+
+    source: tuple[str, ...] = ()  # files: plain, .gz, or .tsv with both sides
+    target: tuple[str, ...] = ()  # as many files as `source`; none where `source` is .tsv
+    valid_source: tuple[str, ...] = ()
+    valid_target: tuple[str, ...] = ()
+    source_language: str = ""  # a code such as "en"; names the sides in what is exported
+    target_language: str = ""
+    tokenizer: str = ""  # a ready SentencePiece model instead of learning one
+    vocab_size: int = 37_000  # pieces, one vocabulary for both sides; lowered where the corpus has fewer
+    max_length: int = 256  # pieces with the end symbol; a pair with a longer side is left out
+    max_ratio: float = 4.0  # pieces of the longer side over those of the shorter; a more uneven pair is left out
+    lowercase: bool = False  # both sides, in training and in use
+
+    def __post_init__(self) -> None:
+        _at_least(self, "data", 2, "max_length")
+        _at_least(self, "data", 1.0, "max_ratio")
+        _at_least(self, "data", 261, "vocab_size")  # 256 bytes, 4 special pieces, and one to learn
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """[model]: the shape, section 3 and Table 3 of the paper."""
+
+    vocab_size: int = 37_000  # from the tokeniser, not a key of a recipe
+    N: int = 6  # layers of the encoder, and of the decoder
+    d_model: int = 512  # width of every position
+    d_ff: int = 2048  # inner width of the feed-forward layers
+    h: int = 8  # attention heads
+    d_k: int = 0  # width of a head's queries and keys; 0: d_model / h
+    d_v: int = 0  # width of a head's values; 0: d_model / h
+    dropout: float = 0.1  # residual dropout, section 5.4
+    attention_dropout: float = 0.0  # on the attention weights
+    positions: str = "sinusoidal"  # or "learned", Table 3 (E)
+    max_positions: int = 512  # size of the table of learned positions
+
+    def __post_init__(self) -> None:
+        _at_least(self, "model", 1, "vocab_size", "N", "d_model", "d_ff", "h", "max_positions")
+        _at_least(self, "model", 0, "d_k", "d_v")
+        _share(self, "model", "dropout", "attention_dropout")
+        _one_of(self, "model", "positions", ("sinusoidal", "learned"))
+        _require(
+            self.positions == "learned" or self.d_model % 2 == 0,
+            f"model.d_model must be even for sinusoidal positions (a sine and a cosine each), not {self.d_model}.",
+        )
+        for name in ("d_k", "d_v"):
+            if getattr(self, name) == 0:
+                _require(
+                    self.d_model % self.h == 0,
+                    f"model.h = {self.h} does not divide model.d_model = {self.d_model}; set model.{name}.",
+                )
+                object.__setattr__(self, name, self.d_model // self.h)
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """[training]: section 5."""
+
+    steps: int = 100_000  # updates
+    seed: int = 1  # of weights, batches and dropout
+    batch_tokens: int = 25_000  # most padded tokens on either side of a batch
+    accumulate: int = 1  # batches an update
+    warmup_steps: int = 4_000
+    learning_rate: float = 1.0  # factor on the paper's schedule, Eq. 3
+    label_smoothing: float = 0.1
+    clip_norm: float = 0.0  # largest norm of the gradient; 0: no clipping, as in the paper
+    precision: str = "fp32"  # "bf16" or "fp16": autocast
+    non_finite: str = "stop"  # or "skip": what to do when the loss or a gradient is not finite
+    log_every: int = 10  # steps
+    validate_every: int = 1_000  # steps
+    save_every: int = 1_000  # steps
+    keep: int = 0  # checkpoints; 0: as many as `average`, at least 2
+    average: int = 5  # checkpoints in the final model
+    patience: int = 0  # validations without improvement before stopping; 0: never
+    threads: int = 0  # 0: all cores
+    init: str = ""  # a MODEL to begin from (fine-tuning): its weights, shape and tokeniser
+
+    def __post_init__(self) -> None:
+        one = ("steps", "batch_tokens", "accumulate", "warmup_steps", "log_every")
+        _at_least(self, "training", 1, *one, "validate_every", "save_every", "average")
+        _at_least(self, "training", 0, "seed", "keep", "patience", "threads", "clip_norm")
+        _require(self.learning_rate > 0, f"training.learning_rate must be above 0, not {self.learning_rate}.")
+        _share(self, "training", "label_smoothing")
+        _one_of(self, "training", "precision", ("fp32", "bf16", "fp16"))
+        _one_of(self, "training", "non_finite", ("stop", "skip"))
+        if self.keep == 0:
+            object.__setattr__(self, "keep", max(2, self.average))
+        _require(
+            self.keep >= self.average,
+            f"training.keep = {self.keep} is below training.average = {self.average}: "
+            "the checkpoints to average would be gone. Raise keep or lower average.",
+        )
+
+
+@dataclass(frozen=True)
+class DecodingConfig:
+    """[decoding]: section 6.1."""
+
+    beam: int = 4
+    alpha: float = 0.6  # length penalty ((5 + |Y|) / 6) ** alpha
+    max_extra: int = 50  # most pieces of the output beyond those of the input
+    batch_tokens: int = 4_096  # most padded source tokens, times the beam, decoded together
+
+    def __post_init__(self) -> None:
+        _at_least(self, "decoding", 1, "beam", "batch_tokens")
+        _at_least(self, "decoding", 0, "alpha", "max_extra")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """All that defines a run."""
+
+    data: DataConfig = field(default_factory=DataConfig)
+    model: ModelConfig = field(default_factory=ModelConfig)
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+    decoding: DecodingConfig = field(default_factory=DecodingConfig)
+
+    def __post_init__(self) -> None:
+        _require(
+            self.data.max_length <= self.training.batch_tokens,
+            f"data.max_length = {self.data.max_length} is above training.batch_tokens = "
+            f"{self.training.batch_tokens}: the longest sentence would fit no batch.",
+        )
+        _require(
+            self.model.positions == "sinusoidal"
+            or self.model.max_positions >= self.data.max_length + self.decoding.max_extra,
+            f"model.max_positions = {self.model.max_positions} is below data.max_length + decoding.max_extra = "
+            f"{self.data.max_length + self.decoding.max_extra}: learned positions would run out.",
+        )
+
+
+SECTIONS: dict[str, type[Any]] = {
+    "data": DataConfig,
+    "model": ModelConfig,
+    "training": TrainingConfig,
+    "decoding": DecodingConfig,
+}
+
+
+def keys_of(section: str) -> dict[str, str]:
+    """Key → type name of a recipe's section. The vocabulary's size belongs to [data]."""
+    hidden = {"vocab_size"} if section == "model" else set()
+    return {f.name: str(f.type) for f in fields(SECTIONS[section]) if f.name not in hidden}

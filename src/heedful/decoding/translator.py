@@ -1,0 +1,226 @@
+"""Text in, text out."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple, overload
+
+import torch
+import torch.nn.functional as F
+
+from heedful.config import BOS, EOS, PAD
+from heedful.data.batches import pad
+from heedful.decoding.search import Hypothesis, beam_search, greedy
+from heedful.errors import InputError, UsageError
+from heedful.model.transformer import AttentionWeights
+from heedful.storage.model_directory import Model
+from heedful.text.corpus import clean
+from heedful.text.lines import check_text, one_line
+from heedful.text.sentences import split_text
+
+log = logging.getLogger("heedful")
+
+
+class Attention(NamedTuple):
+    """What every head attended to: weights[layer, head, row, column], rows and columns named by pieces.
+
+    The decoder's rows are positions, each named by the piece that it says next.
+    """
+
+    source: list[str]
+    target: list[str]
+    encoder: torch.Tensor  # N × H × S × S
+    decoder: torch.Tensor  # N × H × T × T
+    cross: torch.Tensor  # N × H × T × S
+
+
+@dataclass(frozen=True)
+class Translation:
+    text: str
+    score: float  # log-probability / ((5 + |Y|) / 6)^alpha; 0 for an empty line
+    tokens: tuple[str, ...]  # the pieces of the text, without the end symbol
+    alternatives: tuple[Translation, ...] = ()  # the next best, if asked for
+    attention: Attention | None = None  # if asked for
+
+
+class PairScore(NamedTuple):
+    log_probability: float  # natural logarithm
+    pieces: int  # of the target, the end symbol included
+
+
+_EMPTY = Translation("", 0.0, ())
+
+
+class Translator:
+    """A model ready for use. `heedful.load` makes one."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.device = next(model.transformer.parameters()).device
+
+    @overload
+    def translate(
+        self,
+        text: str,
+        *,
+        beam: int | None = None,
+        alpha: float | None = None,
+        n_best: int = 1,
+        attention: bool = False,
+        first_line: int = 1,
+    ) -> Translation: ...
+    @overload
+    def translate(
+        self,
+        text: list[str],
+        *,
+        beam: int | None = None,
+        alpha: float | None = None,
+        n_best: int = 1,
+        attention: bool = False,
+        first_line: int = 1,
+    ) -> list[Translation]: ...
+    def translate(
+        self,
+        text: str | list[str],
+        *,
+        beam: int | None = None,
+        alpha: float | None = None,
+        n_best: int = 1,
+        attention: bool = False,
+        first_line: int = 1,
+    ) -> Translation | list[Translation]:
+        """Translates a line, or a list of lines in order. Beam and alpha: the model's own unless given.
+
+        `first_line` is the number of the first line in messages.
+        """
+        lines = [text] if isinstance(text, str) else list(text)
+        settings = self._settings(beam, alpha, n_best)
+        parts = [self._parts(line, number) for number, line in enumerate(lines, start=first_line)]
+        flat = iter(self._translate_parts([part for line in parts for part in line], settings, attention))
+        results = [_joined([next(flat) for _ in line]) for line in parts]
+        return results[0] if isinstance(text, str) else results
+
+    def score(self, sources: Sequence[str], targets: Sequence[str], *, first_line: int = 1) -> list[PairScore]:
+        """How likely the model finds each target, given its source (teacher forcing)."""
+        pairs = [(self.ids(source), self.ids(target)) for source, target in zip(sources, targets, strict=True)]
+        results: list[PairScore] = [PairScore(0.0, 0)] * len(pairs)
+        longest = [max(map(len, pair)) for pair in pairs]
+        for number, pieces in enumerate(longest, start=first_line):
+            if pieces > self.model.text.max_length:
+                raise InputError(
+                    f"Line {number} has {pieces} pieces, more than the {self.model.text.max_length} that this model "
+                    "was trained on: its probability would mean nothing. Split it."
+                )
+        for batch in _batches(longest, self.model.decoding.batch_tokens):
+            scored = self._score_batch([pairs[i] for i in batch])
+            for index, result in zip(batch, scored, strict=True):
+                results[index] = result
+        return results
+
+    def ids(self, text: str) -> list[int]:
+        """Ids of a cleaned line, with the end symbol."""
+        return [*self.model.tokenizer.encode(clean(text, self.model.text.lowercase)), EOS]
+
+    def _settings(self, beam: int | None, alpha: float | None, n_best: int) -> _Settings:
+        own = self.model.decoding
+        settings = _Settings(own.beam if beam is None else beam, own.alpha if alpha is None else alpha, n_best)
+        if settings.beam < 1 or settings.alpha < 0 or n_best < 1:
+            raise UsageError("beam and n-best must be at least 1, and alpha at least 0.")
+        if n_best > settings.beam:
+            raise UsageError(f"n-best {n_best} is more than the beam of {settings.beam} can find. Raise the beam.")
+        return settings
+
+    def _parts(self, line: str, number: int) -> list[str]:
+        """The line itself, or its sentences where it is longer than anything the model was trained on."""
+        longest = self.model.text.max_length
+        line = clean(check_text(line, f"line {number}"), self.model.text.lowercase)
+        # A piece has at least one byte: most lines need no tokenising to know that they fit.
+        if not line or len(line.encode("utf-8")) + 2 <= longest or len(self.ids(line)) <= longest:
+            return [line]
+        parts = split_text(line, lambda part: len(self.ids(part)) <= longest)
+        log.warning(
+            "line %d is longer than the %d pieces this model was trained on; translated in %d parts",
+            number,
+            longest,
+            len(parts),
+        )
+        return parts
+
+    def _translate_parts(self, parts: list[str], settings: _Settings, attention: bool) -> list[Translation]:
+        results = [_EMPTY] * len(parts)
+        filled = [index for index, part in enumerate(parts) if part]
+        sources = [self.ids(parts[index]) for index in filled]
+        tokens = self.model.decoding.batch_tokens // settings.beam
+        for batch in _batches([len(ids) for ids in sources], tokens):
+            found = self._search([sources[i] for i in batch], settings)
+            for i, hypotheses in zip(batch, found, strict=True):
+                results[filled[i]] = self._translation(sources[i], hypotheses, attention)
+        return results
+
+    def _search(self, sources: list[list[int]], settings: _Settings) -> list[list[Hypothesis]]:
+        source_BS = pad(sources).to(self.device)
+        transformer, extra = self.model.transformer, self.model.decoding.max_extra
+        if settings.beam == 1:
+            return [[found] for found in greedy(transformer, source_BS, extra, settings.alpha)]
+        return beam_search(transformer, source_BS, settings.beam, settings.alpha, extra, settings.n_best)
+
+    def _translation(self, source: list[int], hypotheses: list[Hypothesis], attention: bool) -> Translation:
+        best, *others = (self._text(hypothesis) for hypothesis in hypotheses)
+        weights = self.attention(source, list(hypotheses[0].ids)) if attention else None
+        return replace(best, alternatives=tuple(others), attention=weights)
+
+    def _text(self, hypothesis: Hypothesis) -> Translation:
+        ids = hypothesis.ids[:-1]
+        tokenizer = self.model.tokenizer
+        return Translation(one_line(tokenizer.decode(ids)), hypothesis.score, tuple(tokenizer.pieces(ids)))
+
+    @torch.inference_mode()
+    def attention(self, source: list[int], target: list[int]) -> Attention:
+        """All weights of one pair of sentences, given as ids with their end symbols."""
+        source_1S = torch.tensor([source], device=self.device)
+        target_1T = torch.tensor([[BOS, *target[:-1]]], device=self.device)
+        weights: AttentionWeights = self.model.transformer.attention_weights(source_1S, target_1T)
+        names = self.model.tokenizer.pieces
+        return Attention(names(source), names(target), *(w[:, 0].cpu() for w in weights))
+
+    @torch.inference_mode()
+    def _score_batch(self, pairs: list[tuple[list[int], list[int]]]) -> list[PairScore]:
+        source_BS = pad([source for source, _ in pairs]).to(self.device)
+        target_BT = pad([target for _, target in pairs]).to(self.device)
+        shifted_BT = F.pad(target_BT, (1, 0), value=BOS)[:, :-1]
+        logits_BTV = self.model.transformer(source_BS, shifted_BT).float()
+        picked_BT = logits_BTV.gather(2, target_BT[:, :, None])[:, :, 0] - logits_BTV.logsumexp(dim=2)
+        totals = (picked_BT * (target_BT != PAD)).sum(dim=1).tolist()
+        return [PairScore(total, len(target)) for total, (_, target) in zip(totals, pairs, strict=True)]
+
+
+class _Settings(NamedTuple):
+    beam: int
+    alpha: float
+    n_best: int
+
+
+def _batches(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:
+    """Indices in batches of at most `tokens` padded positions, longest first: memory runs out at once or never."""
+    batch: list[int] = []
+    for index in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
+        if batch and (len(batch) + 1) * lengths[batch[0]] > tokens:
+            yield batch
+            batch = []
+        batch.append(index)
+    if batch:
+        yield batch
+
+
+def _joined(parts: list[Translation]) -> Translation:
+    """One translation of a line's parts; its score is the sum of theirs."""
+    if len(parts) == 1:
+        return parts[0]
+    return Translation(
+        text=" ".join(part.text for part in parts),
+        score=sum(part.score for part in parts),
+        tokens=tuple(token for part in parts for token in part.tokens),
+    )

@@ -1,0 +1,53 @@
+"""Scores by sacrebleu, each with the signature that reproduces it. Raw text only: subwords are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import sacrebleu
+
+from heedful.errors import InputError
+
+TOKENIZERS = ("13a", "none")
+
+
+@dataclass(frozen=True)
+class Score:
+    name: str
+    value: float
+    signature: str
+    detail: str = ""  # BLEU's precisions, brevity penalty and lengths
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.value:.2f} {self.detail}\n  {self.signature}".replace(" \n", "\n")
+
+
+def bleu(hypotheses: Sequence[str], references: Sequence[str], tokenize: str = "13a", lowercase: bool = False) -> Score:
+    _check(hypotheses, references)
+    # force: text that ends in " ." is asked for with tokenize="none", and needs no warning.
+    metric = sacrebleu.BLEU(tokenize=tokenize, lowercase=lowercase, force=True)
+    result = metric.corpus_score(list(hypotheses), [list(references)])
+    precisions = "/".join(f"{p:.1f}" for p in result.precisions)
+    detail = f"{precisions} (BP {result.bp:.3f}, ratio {result.ratio:.3f}, {result.sys_len}/{result.ref_len} words)"
+    return Score("BLEU", float(result.score), str(metric.get_signature()), detail)
+
+
+def chrf(hypotheses: Sequence[str], references: Sequence[str], lowercase: bool = False) -> Score:
+    _check(hypotheses, references)
+    metric = sacrebleu.CHRF(lowercase=lowercase)
+    result = metric.corpus_score(list(hypotheses), [list(references)])
+    return Score("chrF", float(result.score), str(metric.get_signature()))
+
+
+def _check(hypotheses: Sequence[str], references: Sequence[str]) -> None:
+    if not references:
+        raise InputError("There is nothing to score: the reference is empty.")
+    if len(hypotheses) != len(references):
+        raise InputError(f"{len(hypotheses)} translations and {len(references)} references: lines must pair up.")
+    for number, line in enumerate(references, start=1):
+        if "\u2581" in line or "@@ " in line:
+            raise InputError(
+                f"Reference line {number} looks like subword pieces ({line[:40]!r}). BLEU is defined on raw text: "
+                "give the untokenised references."
+            )

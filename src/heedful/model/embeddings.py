@@ -1,0 +1,56 @@
+"""Embeddings and positions (sections 3.4 and 3.5)."""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from heedful.config import PAD, ModelConfig
+
+
+def sinusoids(length: int, d_model: int) -> Tensor:
+    """Section 3.5: PE(pos, 2i) = sin(pos / 10000^(2i/d_model)), PE(pos, 2i+1) = cos(…), interleaved."""
+    position = torch.arange(length, dtype=torch.float64)[:, None]
+    frequency = 10_000.0 ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
+    angles = position * frequency
+    return torch.stack([angles.sin(), angles.cos()], dim=-1).reshape(length, d_model)
+
+
+@functools.lru_cache(maxsize=16)
+def _table(length: int, d_model: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    return sinusoids(length, d_model).to(device, dtype)
+
+
+class Embedding(nn.Module):
+    """One matrix for source, target and the projection before the softmax (section 3.4), with positions added."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.scale = math.sqrt(config.d_model)
+        self.dropout = config.dropout
+        self.weight_VD = nn.Parameter(torch.empty(config.vocab_size, config.d_model))
+        # Sinusoids are computed, not stored: a model has no longest sentence.
+        learned = config.positions == "learned"
+        self.positions_TD = nn.Parameter(torch.empty(config.max_positions, config.d_model)) if learned else None
+
+    def forward(self, ids_BT: Tensor, start: int = 0) -> Tensor:
+        """Embedding · √d_model + position, dropout on the sum; `start` is the position of the first column."""
+        embedded_BTD = F.embedding(ids_BT, self.weight_VD, padding_idx=PAD) * self.scale
+        positions_TD = self._positions(start, start + ids_BT.shape[1])
+        return F.dropout(embedded_BTD + positions_TD, self.dropout, self.training)
+
+    def logits(self, states: Tensor) -> Tensor:
+        """… × D → … × V with the same matrix, no bias."""
+        return F.linear(states, self.weight_VD)
+
+    def _positions(self, start: int, end: int) -> Tensor:
+        if self.positions_TD is None:
+            length = max(256, 1 << (end - 1).bit_length())  # powers of two: few tables for all lengths
+            return _table(length, self.weight_VD.shape[1], self.weight_VD.dtype, self.weight_VD.device)[start:end]
+        if end > self.positions_TD.shape[0]:
+            raise ValueError(f"position {end} is beyond the {self.positions_TD.shape[0]} learned positions")
+        return self.positions_TD[start:end]

@@ -1,0 +1,87 @@
+"""The layers of the two stacks (sections 3.1 and 3.3). Every sub-layer: LayerNorm(x + Dropout(Sublayer(x)))."""
+
+from __future__ import annotations
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from heedful.config import ModelConfig
+from heedful.model.attention import KeysValues, MultiHeadAttention
+
+
+class FeedForward(nn.Module):
+    """Eq. 2: max(0, xW₁ + b₁)W₂ + b₂, the same at every position."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.inner = nn.Linear(config.d_model, config.d_ff)
+        self.outer = nn.Linear(config.d_ff, config.d_model)
+
+    def forward(self, x_BTD: Tensor) -> Tensor:
+        hidden_BTF = F.relu(self.inner(x_BTD))
+        result: Tensor = self.outer(hidden_BTF)
+        return result
+
+
+class AddAndNorm(nn.Module):
+    """The residual connection around a sub-layer, then layer normalisation: post-norm, as in the paper."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(config.d_model)
+        self.dropout = config.dropout
+
+    def forward(self, x_BTD: Tensor, sublayer_BTD: Tensor) -> Tensor:
+        result: Tensor = self.norm(x_BTD + F.dropout(sublayer_BTD, self.dropout, self.training))
+        return result
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention, then the feed-forward network."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.self_attention = MultiHeadAttention(config)
+        self.after_self_attention = AddAndNorm(config)
+        self.feed_forward = FeedForward(config)
+        self.after_feed_forward = AddAndNorm(config)
+
+    def forward(self, x_BSD: Tensor, mask: Tensor | None, want_weights: bool = False) -> tuple[Tensor, Tensor | None]:
+        keys_values = self.self_attention.keys_values(x_BSD)
+        attended, weights = self.self_attention(x_BSD, keys_values, mask, want_weights=want_weights)
+        x_BSD = self.after_self_attention(x_BSD, attended)
+        return self.after_feed_forward(x_BSD, self.feed_forward(x_BSD)), weights
+
+
+class DecoderLayer(nn.Module):
+    """Masked self-attention, attention over the encoder's output, then the feed-forward network.
+
+    It is given the keys and values of both attentions: in training they are made from whole sentences, in search they
+    come from a cache. The layer itself is the same.
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.self_attention = MultiHeadAttention(config)
+        self.after_self_attention = AddAndNorm(config)
+        self.cross_attention = MultiHeadAttention(config)
+        self.after_cross_attention = AddAndNorm(config)
+        self.feed_forward = FeedForward(config)
+        self.after_feed_forward = AddAndNorm(config)
+
+    def forward(
+        self,
+        x_BTD: Tensor,
+        past: KeysValues,
+        memory: KeysValues,
+        memory_mask: Tensor | None,
+        causal: bool = True,
+        want_weights: bool = False,
+    ) -> tuple[Tensor, Tensor | None, Tensor | None]:
+        """`causal`: `past` are the positions of x itself; otherwise all of `past` lies before x, or is x."""
+        attended, self_weights = self.self_attention(x_BTD, past, causal=causal, want_weights=want_weights)
+        x_BTD = self.after_self_attention(x_BTD, attended)
+        attended, cross_weights = self.cross_attention(x_BTD, memory, memory_mask, want_weights=want_weights)
+        x_BTD = self.after_cross_attention(x_BTD, attended)
+        x_BTD = self.after_feed_forward(x_BTD, self.feed_forward(x_BTD))
+        return x_BTD, self_weights, cross_weights

@@ -1,0 +1,171 @@
+"""Recipes: TOML ⇄ the dataclasses of config.py.
+
+`Settings` are what someone wrote, sparse: section → key → value. `build` checks them and makes a whole Recipe.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from heedful.config import SECTIONS, DataConfig, DecodingConfig, ModelConfig, Recipe, TrainingConfig, keys_of
+from heedful.errors import ConfigError, nearest
+
+Settings = dict[str, dict[str, Any]]
+
+# Keys that name files. What counts when a run goes on is what the files hold, not where they lie.
+PATHS = (
+    ("data", "source"),
+    ("data", "target"),
+    ("data", "valid_source"),
+    ("data", "valid_target"),
+    ("data", "tokenizer"),
+    ("training", "init"),
+)
+_NAMES = {"int": "a whole number", "float": "a number", "str": "a string", "bool": "true or false"}
+
+
+def read(path: Path, data_root: Path | None = None) -> Settings:
+    """The settings of a recipe file, its data files made absolute below `data_root` (the recipe's folder)."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise ConfigError(f"There is no recipe {path}.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"The recipe {path} cannot be read: {error}.") from None
+    try:
+        written = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"The recipe {path} is not TOML: {error}.") from None
+    settings = checked(written, where=str(path))
+    return with_absolute_paths(settings, data_root or path.parent)
+
+
+def checked(written: Mapping[str, Any], where: str) -> Settings:
+    """Sections and keys that exist, values of the right type; otherwise an error that suggests the nearest."""
+    settings: Settings = {}
+    for section, entries in written.items():
+        if section not in SECTIONS:
+            raise ConfigError(f'{where}: there is no section "{section}".{nearest(section, SECTIONS)}')
+        if not isinstance(entries, Mapping):
+            raise ConfigError(f"{where}: {section} must be a section: write [{section}] and its keys below.")
+        kinds = keys_of(section)
+        settings[section] = {}
+        for key, value in entries.items():
+            if key not in kinds:
+                raise ConfigError(f'{where}: [{section}] has no key "{key}".{nearest(key, kinds)}')
+            settings[section][key] = _coerce(value, kinds[key], f"{where}: {section}.{key}")
+    return settings
+
+
+def _coerce(value: Any, kind: str, where: str) -> Any:
+    if kind == "tuple[str, ...]":
+        files = [value] if isinstance(value, str) else value
+        if isinstance(files, list | tuple) and all(isinstance(name, str) for name in files):
+            return tuple(files)
+        raise ConfigError(f"{where} must be a file name or a list of them, not {value!r}.")
+    if kind == "float" and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if type(value).__name__ != kind:
+        raise ConfigError(f"{where} must be {_NAMES[kind]}, not {value!r}.")
+    return value
+
+
+def overrides(assignments: Iterable[str]) -> Settings:
+    """`--set section.key=value` …, the value written as in TOML; bare words count as strings."""
+    settings: Settings = {}
+    for assignment in assignments:
+        name, equals, text = assignment.partition("=")
+        section, dot, key = name.strip().partition(".")
+        if not (equals and dot and key):
+            raise ConfigError(f'--set takes section.key=value, for example training.steps=2000, not "{assignment}".')
+        one = checked({section: {key: _value(text.strip())}}, where="--set")
+        settings = merged(settings, one)
+    return settings
+
+
+def from_mapping(keys: Mapping[str, Any]) -> Settings:
+    """{"training.steps": 1000}, as `heedful.train(set=…)` takes it."""
+    settings: Settings = {}
+    for name, value in keys.items():
+        section, _, key = name.partition(".")
+        settings = merged(settings, checked({section: {key: value}}, where="set"))
+    return settings
+
+
+def _value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def merged(first: Settings, second: Settings) -> Settings:
+    """The first, overridden by the second."""
+    sections = {**first, **second}
+    return {name: {**first.get(name, {}), **second.get(name, {})} for name in sections}
+
+
+def with_absolute_paths(settings: Settings, root: Path) -> Settings:
+    """The same settings with every file named from the root of the file system."""
+    absolute = {section: dict(entries) for section, entries in settings.items()}
+    for section, key in PATHS:
+        if value := absolute.get(section, {}).get(key):
+            absolute[section][key] = (
+                str((root / value).absolute())
+                if isinstance(value, str)
+                else tuple(str((root / name).absolute()) for name in value)
+            )
+    return absolute
+
+
+def build(settings: Settings) -> Recipe:
+    """A whole recipe: what was set, and the defaults for the rest."""
+    return Recipe(
+        data=DataConfig(**settings.get("data", {})),
+        model=ModelConfig(**settings.get("model", {})),
+        training=TrainingConfig(**settings.get("training", {})),
+        decoding=DecodingConfig(**settings.get("decoding", {})),
+    )
+
+
+def as_settings(recipe: Recipe) -> Settings:
+    """Every key of a recipe, as `build` takes them."""
+    sections = asdict(recipe)
+    return {name: {key: sections[name][key] for key in keys_of(name)} for name in SECTIONS}
+
+
+def to_toml(recipe: Recipe) -> str:
+    """The recipe with every key written out; reading it gives the same recipe."""
+    lines = []
+    for section, entries in as_settings(recipe).items():
+        lines.append(f"[{section}]")
+        lines += [f"{key} = {_toml(value)}" for key, value in entries.items()]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return "[" + ", ".join(_toml(item) for item in value) + "]"
+    if isinstance(value, str):
+        # A JSON string is a TOML basic string, but for DEL, which TOML wants escaped.
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return repr(value)
+
+
+def differences(old: Recipe, new: Recipe) -> dict[str, tuple[Any, Any]]:
+    """section.key → (old, new) where two recipes differ."""
+    before, after = as_settings(old), as_settings(new)
+    return {
+        f"{section}.{key}": (before[section][key], after[section][key])
+        for section in before
+        for key in before[section]
+        if before[section][key] != after[section][key]
+    }

@@ -1,0 +1,75 @@
+"""MANIFEST.json: length and sha256 of every file of a directory, and a digest of itself.
+
+Neither safetensors nor JSON notices a flipped bit; this does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from heedful.errors import InputError
+
+NAME = "MANIFEST.json"
+_MOST_BYTES = 1_000_000  # of a manifest; a larger one is not ours
+
+
+def write_manifest(directory: Path) -> None:
+    files = {
+        path.name: {"bytes": path.stat().st_size, "sha256": _sha256(path)}
+        for path in sorted(directory.iterdir())
+        if path.name != NAME
+    }
+    content = {"files": files, "digest": _digest(files)}
+    (directory / NAME).write_text(json.dumps(content, indent=1), encoding="utf-8")
+
+
+def verify_manifest(directory: Path, required: tuple[str, ...], error: type[InputError]) -> dict[str, str]:
+    """Checks every byte; returns file → sha256. Raises `error`, saying which file is wrong and how."""
+    files = _read(directory, error)
+    for name in required:
+        if name not in files:
+            raise error(f"{directory}: {name} is missing from {NAME}. The directory is incomplete or not heedful's.")
+    for name, facts in files.items():
+        path = directory / name
+        if not path.is_file() or path.is_symlink():
+            raise error(f"{path} is missing, or not a plain file.")
+        size = path.stat().st_size
+        if size != facts["bytes"]:
+            raise error(f"{path} is damaged: {size:,} bytes instead of {facts['bytes']:,}.")
+        if _sha256(path) != facts["sha256"]:
+            raise error(f"{path} is damaged: its sha256 is not the one in {NAME}.")
+    return {name: facts["sha256"] for name, facts in files.items()}
+
+
+def _read(directory: Path, error: type[InputError]) -> dict[str, dict[str, Any]]:
+    path = directory / NAME
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise ValueError("too large")
+        content = json.loads(path.read_text(encoding="utf-8"))
+        files: dict[str, dict[str, Any]] = content["files"]
+        sound = content["digest"] == _digest(files) and all(_is_entry(name, facts) for name, facts in files.items())
+    except FileNotFoundError:
+        raise error(f"{path} is missing: {directory} is not a directory that heedful wrote whole.") from None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as reason:
+        raise error(f"{path} is damaged: {reason}.") from None
+    if not sound:
+        raise error(f"{path} is damaged: its digest does not fit its content.")
+    return files
+
+
+def _is_entry(name: str, facts: dict[str, Any]) -> bool:
+    plain = name == Path(name).name and name not in (".", "..", "")
+    return plain and set(facts) == {"bytes", "sha256"}
+
+
+def _digest(files: dict[str, dict[str, Any]]) -> str:
+    return hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,0 +1,146 @@
+"""Pieces of words: SentencePiece BPE, one vocabulary for both languages.
+
+Byte fallback: a character without a piece of its own becomes the pieces of its UTF-8 bytes, so nothing is ever
+unknown. Identity normalisation: decoding gives back the very text that was encoded.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import sentencepiece
+
+from heedful.config import BOS, EOS, PAD, UNK
+from heedful.errors import TokenizerError
+
+# SentencePiece writes spaces as U+2581, so a literal U+2581 would come back as a space. It is encoded by its bytes
+# instead: a stand-in (a code point that is no character, kept out of the vocabulary) is encoded in its place,
+# and the bytes of the stand-in are exchanged for those of U+2581.
+SPACE_MARK = "\u2581"
+_STAND_IN = "\ufdd0"
+
+_LONGEST_TRAINING_LINE = 4_000  # bytes; SentencePiece leaves longer lines out
+SAMPLE = 2_000_000  # lines to learn from; more teach nothing new and cost memory
+
+
+class Tokenizer:
+    """Text ⇄ ids. Made by `learn`, or from the bytes of a SentencePiece model."""
+
+    def __init__(self, model: bytes, name: str = "the tokeniser") -> None:
+        self.model = model
+        self._processor = _load(model, name)
+        self.vocab_size: int = self._processor.get_piece_size()
+        self._bytes_of_mark, self._bytes_of_stand_in = (
+            [self._processor.piece_to_id(f"<0x{byte:02X}>") for byte in character.encode("utf-8")]
+            for character in (SPACE_MARK, _STAND_IN)
+        )
+
+    @classmethod
+    def read(cls, path: Path) -> Tokenizer:
+        try:
+            return cls(path.read_bytes(), str(path))
+        except OSError as error:
+            raise TokenizerError(f"The tokeniser {path} cannot be read: {error.strerror}.") from None
+
+    def encode(self, text: str) -> list[int]:
+        """Ids of the pieces, without start or end symbol."""
+        if SPACE_MARK in text:
+            return self._encode_space_marks(text)
+        ids: list[int] = self._processor.encode(text)
+        return ids
+
+    def encode_many(self, texts: Sequence[str], threads: int = 1) -> list[list[int]]:
+        ids: list[list[int]] = self._processor.encode(list(texts), num_threads=threads)
+        for index, text in enumerate(texts):
+            if SPACE_MARK in text:
+                ids[index] = self._encode_space_marks(text)
+        return ids
+
+    def decode(self, ids: Sequence[int]) -> str:
+        text: str = self._processor.decode([int(i) for i in ids])
+        return text
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """How each id is written: U+2581 for a space, <0x41> for a byte."""
+        names: list[str] = self._processor.id_to_piece([int(i) for i in ids])
+        return names
+
+    def _encode_space_marks(self, text: str) -> list[int]:
+        marks = iter([character == SPACE_MARK for character in text if character in (SPACE_MARK, _STAND_IN)])
+        ids = self._processor.encode(text.replace(SPACE_MARK, _STAND_IN))
+        position, width = 0, len(self._bytes_of_stand_in)
+        while position < len(ids):
+            if ids[position : position + width] == self._bytes_of_stand_in:
+                if next(marks):
+                    ids[position : position + width] = self._bytes_of_mark
+                position += width
+            else:
+                position += 1
+        return list(ids)
+
+
+def learn(lines: Iterable[str], vocab_size: int, threads: int = 1) -> Tokenizer:
+    """Learns BPE from text; the vocabulary is smaller than asked where the text has no more to merge."""
+    written = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=_training_lines(lines),
+            model_writer=written,
+            model_type="bpe",
+            vocab_size=vocab_size,
+            hard_vocab_limit=False,
+            byte_fallback=True,
+            character_coverage=0.9999,
+            normalization_rule_name="identity",
+            remove_extra_whitespaces=False,
+            pad_id=PAD,
+            unk_id=UNK,
+            bos_id=BOS,
+            eos_id=EOS,
+            num_threads=threads,
+            minloglevel=2,
+        )
+    except RuntimeError as error:
+        raise TokenizerError(_why_not_learnt(str(error), vocab_size)) from None
+    return Tokenizer(written.getvalue())
+
+
+def _training_lines(lines: Iterable[str]) -> Iterator[str]:
+    for line in lines:
+        text = line.replace(SPACE_MARK, " ").replace(_STAND_IN, " ").replace("\0", " ")
+        if text and len(text.encode("utf-8")) <= _LONGEST_TRAINING_LINE:
+            yield text
+
+
+def _why_not_learnt(error: str, vocab_size: int) -> str:
+    if found := re.search(r"smaller than required_chars\. \d+ vs (\d+)", error):
+        return (
+            f"data.vocab_size = {vocab_size} is too small: the text's characters and the 256 bytes alone "
+            f"are {found.group(1)}. Raise data.vocab_size above that."
+        )
+    if "sentences_.empty()" in error:
+        return "No tokeniser can be learnt: the text has no lines short enough to learn from."
+    return f"No tokeniser can be learnt: {error}"
+
+
+def _load(model: bytes, name: str) -> sentencepiece.SentencePieceProcessor:
+    if not model:
+        raise TokenizerError(f"{name} is empty, not a SentencePiece model.")
+    try:
+        processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+    except RuntimeError:
+        raise TokenizerError(f"{name} is not a SentencePiece model, or it is damaged.") from None
+    ids = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
+    if ids != (PAD, UNK, BOS, EOS):
+        raise TokenizerError(
+            f"{name} has its special pieces (padding, unknown, start, end) at ids {ids}; heedful needs "
+            f"{(PAD, UNK, BOS, EOS)}. Train it with pad_id=0 unk_id=1 bos_id=2 eos_id=3, or let heedful learn one."
+        )
+    if processor.piece_to_id("<0xE2>") == UNK:
+        raise TokenizerError(
+            f"{name} has no byte fallback. Train it with byte_fallback=true, or let heedful learn one."
+        )
+    return processor

@@ -1,0 +1,120 @@
+"""Checkpoints: immutable directories with all that a run needs to go on exactly, and their pruning."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from heedful.errors import CheckpointError, MachineError
+from heedful.files import disk_message, free_bytes, new_directory
+from heedful.model.transformer import Transformer
+from heedful.storage.manifest import write_manifest
+from heedful.storage.model_directory import WEIGHTS, read_tensors, write_tensors
+from heedful.storage.run_directory import OPTIMIZER, STATE, RunDirectory
+
+_MOMENTS = ("exp_avg", "exp_avg_sq")
+
+
+@dataclass
+class Progress:
+    """Where a run stands. Batches and dropout are functions of the step: it is all that they need."""
+
+    step: int = 0  # updates done
+    tokens: int = 0  # real target pieces trained on
+    seconds: float = 0.0  # of training, over all its sittings
+    skipped: int = 0  # updates left out because they were not finite
+    best: dict[str, float] = field(default_factory=dict)  # step, bleu, nll of best/
+    lowest_nll: float | None = None
+    validations_without_gain: int = 0
+    log_bytes: int = 0
+    facts: dict[str, Any] = field(default_factory=dict)  # digests, threads and versions it was made with
+
+
+def save(run: RunDirectory, model: Transformer, optimizer: torch.optim.Adam, progress: Progress) -> Path:
+    """Writes the checkpoint of a step, whole or not at all."""
+    final = run.checkpoint(progress.step)
+    require_space(final, 4 * 3 * model.parameter_count())
+    with new_directory(final) as unfinished:
+        write_tensors(unfinished / WEIGHTS, model.state_dict())
+        write_tensors(unfinished / OPTIMIZER, _moments(model, optimizer))
+        (unfinished / STATE).write_text(json.dumps(asdict(progress), indent=1), encoding="utf-8")
+        write_manifest(unfinished)
+    return final
+
+
+def load(run: RunDirectory, step: int, model: Transformer, optimizer: torch.optim.Adam) -> Progress:
+    """Puts a verified checkpoint into model and optimiser."""
+    directory = run.checkpoint(step)
+    progress = read_progress(directory)
+    weights = read_tensors(directory / WEIGHTS, CheckpointError)
+    moments = read_tensors(directory / OPTIMIZER, CheckpointError)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.copy_(_fitting(weights, name, parameter, directory))
+            optimizer.state[parameter] = {
+                "step": torch.tensor(float(progress.step - progress.skipped), device=parameter.device),
+                **{
+                    moment: _fitting(moments, f"{moment}.{name}", parameter, directory).to(parameter.device)
+                    for moment in _MOMENTS
+                },
+            }
+    return progress
+
+
+def read_progress(directory: Path) -> Progress:
+    try:
+        return Progress(**json.loads((directory / STATE).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError) as error:
+        raise CheckpointError(f"{directory / STATE} cannot be read: {error}.") from None
+
+
+def prune(run: RunDirectory, keep: int, save_every: int) -> list[int]:
+    """Removes all but the newest `keep` regular checkpoints, and those saved between (when a run was stopped).
+
+    The newest is never removed, nor are regular ones before it until enough newer ones are there.
+    """
+    steps = run.steps()
+    regular = [step for step in steps if step % save_every == 0]
+    kept = {*regular[-keep:], steps[-1]}
+    removed = [step for step in steps if step not in kept]
+    for step in removed:
+        # Renamed first: a killed removal leaves something that is no checkpoint, not half of one.
+        doomed = run.checkpoints / f".unfinished-old-{step}"
+        shutil.rmtree(doomed, ignore_errors=True)
+        run.checkpoint(step).rename(doomed)
+        shutil.rmtree(doomed)
+    return removed
+
+
+def steps_to_average(run: RunDirectory, last: int, save_every: int, newest: int) -> list[int]:
+    """The newest step and the regular ones before it, `last` in all: a run that was stopped and one that was not
+    average the same."""
+    regular = [step for step in run.valid_steps() if step % save_every == 0 and step < newest]
+    return [newest, *regular][:last]
+
+
+def require_space(path: Path, needed: int) -> None:
+    if free_bytes(path) < needed:
+        raise MachineError(disk_message(path, "not enough space", needed))
+
+
+def _moments(model: Transformer, optimizer: torch.optim.Adam) -> dict[str, torch.Tensor]:
+    # An optimiser that has skipped every update so far has no moments yet: they are zero.
+    return {
+        f"{moment}.{name}": optimizer.state[parameter].get(moment, torch.zeros_like(parameter))
+        for name, parameter in model.named_parameters()
+        for moment in _MOMENTS
+    }
+
+
+def _fitting(tensors: dict[str, torch.Tensor], name: str, parameter: torch.Tensor, directory: Path) -> torch.Tensor:
+    tensor = tensors.get(name)
+    if tensor is None or tensor.shape != parameter.shape:
+        found = "missing" if tensor is None else f"of shape {tuple(tensor.shape)}"
+        raise CheckpointError(f"{directory}: {name} is {found}, expected {tuple(parameter.shape)}.")
+    return tensor

@@ -1,0 +1,122 @@
+"""What `heedful train` chooses where nothing was set, from the size of the corpus and the device, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from heedful import presets
+from heedful.recipes import Settings, merged
+
+
+@dataclass(frozen=True)
+class CorpusSize:
+    pairs: int
+    tokens: int  # target pieces of all pairs, end symbols included
+
+
+@dataclass(frozen=True)
+class Choice:
+    section: str
+    key: str
+    value: Any
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.section}.{self.key} = {self.value}  ({self.why})"
+
+
+def vocabulary(pairs: int) -> Choice:
+    """Pieces worth learning from so many pairs: 1,000 from a thousand, about 5,000 from 30,000, at most 37,000."""
+    pieces = 1_000 * (max(pairs, 1) / 1_000) ** 0.45
+    size = int(min(37_000, max(500, round(pieces / 100) * 100)))
+    return Choice("data", "vocab_size", size, f"{pairs:,} pairs")
+
+
+def choose(given: Settings, size: CorpusSize, gpu: bool) -> list[Choice]:
+    """A choice for every key that was not given. Each follows from the choices before it."""
+    choices = [*_shape(size, gpu), *_batch(size, gpu)]
+    settings = merged(_as_settings(choices), given)
+    choices += _length(size, settings)
+    settings = merged(_as_settings(choices), given)
+    choices += _intervals(settings)
+    return [choice for choice in choices if choice.key not in given.get(choice.section, {})]
+
+
+def apply(given: Settings, choices: list[Choice]) -> Settings:
+    return merged(_as_settings(choices), given)
+
+
+def from_preset(name: str) -> Settings:
+    """The settings that belong to a preset: its shape and, for the paper's models, its training."""
+    preset = presets.named(name)
+    shape = preset.model(1)
+    keys = ("N", "d_model", "d_ff", "h", "d_k", "d_v", "dropout", "positions")
+    return {"model": {key: getattr(shape, key) for key in keys}, "training": dict(preset.training)}
+
+
+def _as_settings(choices: list[Choice]) -> Settings:
+    settings: Settings = {}
+    for choice in choices:
+        settings.setdefault(choice.section, {})[choice.key] = choice.value
+    return settings
+
+
+def _shape(size: CorpusSize, gpu: bool) -> list[Choice]:
+    pairs = size.pairs
+    if pairs < 12_000:
+        shape, dropout = {"N": 3, "d_model": 128, "d_ff": 512, "h": 4}, 0.3
+    elif pairs < 1_000_000 and not gpu:
+        shape, dropout = {"N": 3, "d_model": 256, "d_ff": 1024, "h": 4}, (0.2 if pairs < 100_000 else 0.1)
+    elif pairs < 100_000:
+        shape, dropout = {"N": 4, "d_model": 256, "d_ff": 1024, "h": 4}, 0.3
+    else:
+        shape, dropout = {"N": 6, "d_model": 512, "d_ff": 2048, "h": 8}, 0.1
+    why = f"{pairs:,} pairs on a {'GPU' if gpu else 'CPU'}"
+    return [
+        *(Choice("model", key, value, why) for key, value in shape.items()),
+        Choice("model", "dropout", dropout, f"{pairs:,} pairs: fewer need more"),
+    ]
+
+
+def _batch(size: CorpusSize, gpu: bool) -> list[Choice]:
+    if size.pairs < 12_000:
+        tokens = 1_024
+    elif size.pairs < 100_000:
+        tokens = 2_048
+    else:
+        tokens = 25_000 if gpu else 4_096
+    return [Choice("training", "batch_tokens", tokens, "small corpora need many small updates")]
+
+
+def _length(size: CorpusSize, settings: Settings) -> list[Choice]:
+    """Steps for so many epochs, the fewer the larger the corpus; a warm-up of a tenth of them at most."""
+    training = settings["training"]
+    epochs = min(100.0, max(2.0, 15 * (30_000 / size.pairs) ** 0.5))
+    per_step = training["batch_tokens"] * training.get("accumulate", 1)
+    chosen = min(100_000, max(200, round(epochs * size.tokens / per_step, -2)))
+    steps = training.get("steps", int(chosen))
+    warmup = max(1, min(4_000, steps // 10))
+    return [
+        Choice("training", "steps", steps, f"about {steps * per_step / size.tokens:.0f} epochs"),
+        Choice("training", "warmup_steps", warmup, "a tenth of the steps, at most the paper's 4,000"),
+        *_rate(settings["model"]["d_model"], training.get("warmup_steps", warmup)),
+    ]
+
+
+def _rate(d_model: int, warmup_steps: int) -> list[Choice]:
+    """A short warm-up makes the schedule's peak, (d_model · warmup_steps)^-0.5, too high: it is held at the height
+    that trained well at each width (docs/experiments.md)."""
+    highest = 0.003 * (128 / d_model) ** 0.5
+    factor = round(min(1.0, highest * (d_model * warmup_steps) ** 0.5), 3)
+    return [Choice("training", "learning_rate", factor, f"a peak of {factor * (d_model * warmup_steps) ** -0.5:.4f}")]
+
+
+def _intervals(settings: Settings) -> list[Choice]:
+    steps = settings["training"]["steps"]
+    every = max(1, steps // 20)
+    return [
+        Choice("training", "validate_every", every, "twenty times a run"),
+        Choice("training", "save_every", every, "with each validation"),
+        Choice("training", "patience", 5, "validations without gain: a quarter of the run"),
+    ]

@@ -1,0 +1,170 @@
+"""The training loop: update, log, validate, save, until the steps or the patience are used up."""
+
+from __future__ import annotations
+
+import math
+import signal
+from dataclasses import asdict
+from time import monotonic
+
+from heedful.config import Recipe
+from heedful.data.batches import Batches
+from heedful.files import clear_unfinished
+from heedful.storage.model_directory import Model, write_model
+from heedful.storage.run_directory import RunDirectory, model_of_checkpoints
+from heedful.training import checkpoints
+from heedful.training.checkpoints import Progress
+from heedful.training.display import Display
+from heedful.training.loss import perplexity
+from heedful.training.run_log import RunLog
+from heedful.training.step import StepResult, Updater
+from heedful.training.stopping import StopRequest
+from heedful.training.validation import Scores, Validation
+
+
+class Loop:
+    """One sitting of a run. `progress` is all its state besides weights and moments."""
+
+    def __init__(
+        self,
+        run: RunDirectory,
+        recipe: Recipe,
+        updater: Updater,
+        batches: Batches,
+        validation: Validation,
+        progress: Progress,
+        log: RunLog,
+    ) -> None:
+        self.run_directory = run
+        self.recipe = recipe
+        self.updater = updater
+        self.batches = batches
+        self.validation = validation
+        self.progress = progress
+        self.log = log
+        self.display = Display(progress.step, recipe.training.steps)
+        self._saved_step = progress.step
+        self._window: list[StepResult] = []
+
+    def train(self) -> int | None:
+        """Trains to the end, or until a signal, whose number is returned. The run is saved either way."""
+        began, before = monotonic(), self.progress.seconds
+        try:
+            with StopRequest() as stop:
+                while not is_finished(self.progress, self.recipe) and stop.signal_number is None:
+                    self._step()
+                    self.progress.seconds = before + monotonic() - began
+                    self._at_intervals()
+                if self._saved_step != self.progress.step:
+                    self._save()
+                write_average(self.run_directory, self.recipe, self.progress.step)
+                return stop.signal_number
+        finally:
+            self.display.close()
+            self.log.close()
+
+    def _step(self) -> None:
+        accumulate = self.recipe.training.accumulate
+        first = self.progress.step * accumulate
+        batches = [self.batches[number] for number in range(first, first + accumulate)]
+        result = self.updater.update(self.progress.step + 1, batches)
+        self.progress.step += 1
+        self.progress.tokens += result.tokens
+        self.progress.skipped += result.skipped
+        self._window.append(result)
+        self.display.step(self.progress.step, result)
+        if result.skipped:
+            self.display.say(f"step {self.progress.step}: not finite, update skipped ({self.progress.skipped} so far)")
+
+    def _at_intervals(self) -> None:
+        step, training = self.progress.step, self.recipe.training
+        last = step == training.steps
+        if step % training.log_every == 0 or last:
+            self._log_training()
+        if step % training.validate_every == 0 or last:
+            self._validate()
+        if step % training.save_every == 0 or last:
+            self._save()
+
+    def _log_training(self) -> None:
+        """Means over the steps since the last line."""
+        window, self._window = self._window, []
+        tokens = sum(result.tokens for result in window)
+        nll = sum(result.nll * result.tokens for result in window) / tokens
+        self.log.write(
+            self.progress.step,
+            "train",
+            loss=sum(result.loss * result.tokens for result in window) / tokens,
+            nll=nll,
+            perplexity=perplexity(nll),
+            lr=window[-1].learning_rate,
+            gradient_norm=window[-1].gradient_norm,
+            tokens_per_second=round(self.display.tokens_per_second(), 1),
+            tokens=self.progress.tokens,
+            epoch=round(self.progress.step * self.recipe.training.accumulate / self.batches.per_epoch, 3),
+            seconds=round(self.progress.seconds, 3),
+        )
+
+    def _validate(self) -> None:
+        training = self.recipe.training
+        scores = self.validation.run(self.updater.model, training.batch_tokens, training.label_smoothing)
+        better = note_validation(self.progress, scores)
+        self.log.write(self.progress.step, "valid", **{**asdict(scores), "seconds": round(scores.seconds, 3)})
+        if better:
+            self._write_best(scores)
+        self.display.say(
+            f"step {self.progress.step:,}: validation loss {scores.loss:.3f}, perplexity {scores.perplexity:.2f}, "
+            f"BLEU {scores.bleu:.2f}{' (best so far)' if better else ''}"
+        )
+        self.display.pause()
+
+    def _write_best(self, scores: Scores) -> None:
+        history = {"steps": self.progress.step, "valid_bleu": scores.bleu, "valid_nll": scores.nll}
+        model = Model(
+            self.updater.model, self.validation.tokenizer, self.validation.text, self.recipe.decoding, history
+        )
+        write_model(self.run_directory.best, model)
+
+    def _save(self) -> None:
+        # The line comes before the length is taken: a run that goes on from here has it in its log.
+        self.log.write(self.progress.step, "save")
+        self.progress.log_bytes = self.log.length()
+        checkpoints.save(self.run_directory, self.updater.model, self.updater.optimizer, self.progress)
+        self._saved_step = self.progress.step
+        checkpoints.prune(self.run_directory, self.recipe.training.keep, self.recipe.training.save_every)
+        self.display.pause()
+
+
+def is_finished(progress: Progress, recipe: Recipe) -> bool:
+    training = recipe.training
+    out_of_patience = 0 < training.patience <= progress.validations_without_gain
+    return progress.step >= training.steps or out_of_patience
+
+
+def note_validation(progress: Progress, scores: Scores) -> bool:
+    """Counts towards patience; says whether this is the best model so far.
+
+    The best is the one with the highest BLEU (the lower loss where BLEU is equal). Patience is lost only while neither
+    BLEU nor loss improves: early on BLEU stays at 0 while the loss falls, late it rises while the loss does too.
+    """
+    best = progress.best
+    better = not best or (scores.bleu, -scores.nll) > (best["bleu"], -best["nll"])
+    lower = progress.lowest_nll is None or scores.nll < progress.lowest_nll
+    if better:
+        progress.best = {"step": progress.step, "bleu": scores.bleu, "nll": scores.nll}
+    if lower and math.isfinite(scores.nll):
+        progress.lowest_nll = scores.nll
+    progress.validations_without_gain = 0 if better or lower else progress.validations_without_gain + 1
+    return better
+
+
+def write_average(run: RunDirectory, recipe: Recipe, newest: int) -> None:
+    """RUN/model: the average of the last checkpoints (section 6.1)."""
+    steps = checkpoints.steps_to_average(run, recipe.training.average, recipe.training.save_every, newest)
+    clear_unfinished(run.path)
+    write_model(run.model, model_of_checkpoints(run, steps))
+
+
+def stopped_message(run: RunDirectory, step: int, number: int) -> str:
+    name = signal.Signals(number).name
+    return f"{name}: stopped at step {step:,} and saved in {run.path}. The same command continues it."

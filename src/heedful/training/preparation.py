@@ -1,0 +1,190 @@
+"""From settings to a run that can take its first step, or its next one.
+
+Begin: read the text, learn or take the tokeniser, tokenise, choose what was not set, write config.toml.
+Continue: everything must be what the run began with, save for a few keys that may change.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import torch
+
+from heedful import recipes
+from heedful.config import DataConfig, Recipe
+from heedful.data.store import Store, write_store
+from heedful.errors import CheckpointError, ConfigError, CorpusError, UsageError
+from heedful.files import clear_unfinished, write_durably
+from heedful.recipes import Settings
+from heedful.storage.model_directory import Model
+from heedful.storage.run_directory import RunDirectory, open_model
+from heedful.text.corpus import Corpus, clean
+from heedful.text.tokenizer import SAMPLE, Tokenizer, learn
+from heedful.training import choices
+from heedful.training.choices import Choice, CorpusSize
+
+MAY_CHANGE = ("steps", "patience", "keep", "validate_every", "log_every")
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    recipe: Recipe
+    tokenizer: Tokenizer
+    train: Store
+    valid: Store
+    valid_corpus: Corpus
+
+
+def begin(run: RunDirectory, settings: Settings, device: torch.device, say: Say) -> Prepared:
+    """Prepares a new run; config.toml is written last, so that a run without it has not begun."""
+    recipes.build(settings)  # a wrong value is said before the corpus is read
+    run.path.mkdir(parents=True, exist_ok=True)
+    clear_unfinished(run.path)
+    settings = _with_init(settings)
+    threads = settings.get("training", {}).get("threads", 0) or os.cpu_count() or 1
+    train, valid = corpora(settings)
+    tokenizer, choice = _tokenizer(settings, train, threads, say)
+    if choice is not None:
+        settings = choices.apply(settings, [choice])
+    write_durably(run.tokenizer, tokenizer.model)
+    rules = recipes.build(settings).data
+    stores = [
+        _store(run, name, corpus, tokenizer, rules, threads, say)
+        for name, corpus in (("training", train), ("validation", valid))
+    ]
+    size = CorpusSize(len(stores[0]), int(stores[0].lengths("target").sum()))
+    chosen = choices.choose(settings, size, gpu=device.type == "cuda")
+    for one in [choice, *chosen]:
+        if one is not None:
+            say(f"chosen: {one}")
+    recipe = recipes.build(choices.apply(settings, chosen))
+    write_durably(run.config, recipes.to_toml(recipe).encode())
+    return Prepared(recipe, tokenizer, stores[0], stores[1], valid)
+
+
+def resume(run: RunDirectory, settings: Settings) -> Prepared:
+    """Takes up a run that has begun; refuses, naming the difference, where something is not what it was."""
+    old = run.recipe()
+    recipe = recipes.build(recipes.merged(recipes.as_settings(old), settings))
+    _require_same(run, old, recipe)
+    tokenizer = Tokenizer.read(run.tokenizer)
+    train, valid = corpora(recipes.as_settings(recipe))
+    stores = []
+    for name, corpus in (("training", train), ("validation", valid)):
+        store = Store(run.data / name)
+        for what, digest in _facts(corpus, tokenizer).items():
+            if store.facts.get(what) != digest:
+                raise CheckpointError(
+                    f"The {what} of the {name} text is not the one that {run.path} began with. "
+                    "Put it back, or train into another --out."
+                )
+        stores.append(store)
+    if recipe != old:
+        write_durably(run.config, recipes.to_toml(recipe).encode())
+    return Prepared(recipe, tokenizer, stores[0], stores[1], valid)
+
+
+def corpora(settings: Settings) -> tuple[Corpus, Corpus]:
+    data = DataConfig(**settings.get("data", {}))
+    train = Corpus.of(data.source, data.target, "training")
+    if not data.valid_source:
+        raise UsageError(
+            "No validation text was given: set data.valid_source and data.valid_target (--valid-source, "
+            "--valid-target) to a few hundred pairs that are not in the training text."
+        )
+    return train, Corpus.of(data.valid_source, data.valid_target, "validation")
+
+
+def _with_init(settings: Settings) -> Settings:
+    """Fine-tuning: shape and vocabulary are the first model's, and may not be set otherwise."""
+    init = settings.get("training", {}).get("init")
+    if not init:
+        return settings
+    model: Model = open_model(Path(init))
+    given = settings.get("data", {})
+    if given.get("tokenizer"):
+        other = Tokenizer.read(Path(given["tokenizer"])).vocab_size
+        raise ConfigError(
+            f"data.tokenizer ({other} pieces) and --init ({model.tokenizer.vocab_size} pieces) were both given; "
+            "fine-tuning uses the model's own tokeniser. Leave data.tokenizer out."
+        )
+    for key, value in settings.get("model", {}).items():
+        own = getattr(model.transformer.config, key)
+        if key not in ("dropout", "attention_dropout") and value != own:
+            raise ConfigError(f"model.{key} = {value}, but the model of --init has {own}. Leave it out.")
+    keys = ("N", "d_model", "d_ff", "h", "d_k", "d_v", "positions", "max_positions")
+    shape = {key: getattr(model.transformer.config, key) for key in keys}
+    inherited: Settings = {
+        "data": {"lowercase": model.text.lowercase, "vocab_size": model.tokenizer.vocab_size},
+        "model": shape,
+    }
+    return recipes.merged(inherited, settings)
+
+
+def _tokenizer(settings: Settings, train: Corpus, threads: int, say: Say) -> tuple[Tokenizer, Choice | None]:
+    data = settings.get("data", {})
+    if init := settings.get("training", {}).get("init"):
+        return open_model(Path(init)).tokenizer, None
+    if data.get("tokenizer"):
+        tokenizer = Tokenizer.read(Path(data["tokenizer"]))
+        return tokenizer, Choice("data", "vocab_size", tokenizer.vocab_size, "as the given tokeniser has it")
+    say("reading the text")
+    pairs = sum(1 for _ in train.pairs())
+    chosen = None if "vocab_size" in data else choices.vocabulary(pairs)
+    wanted = chosen.value if chosen else data["vocab_size"]
+    say(f"learning a tokeniser of {wanted:,} pieces from {pairs:,} pairs")
+    tokenizer = learn(_sample(train, pairs, data.get("lowercase", False)), wanted, threads)
+    if tokenizer.vocab_size < wanted:
+        say(f"the text supports no more than {tokenizer.vocab_size:,} pieces: the vocabulary is lowered to that")
+    return tokenizer, chosen
+
+
+def _sample(corpus: Corpus, pairs: int, lowercase: bool) -> Iterator[str]:
+    """Lines to learn pieces from: all, or evenly spaced ones of a large corpus."""
+    every = -(-2 * pairs // SAMPLE)
+    for pair in islice(corpus.pairs(), 0, None, every):
+        for text in pair:
+            yield clean(text, lowercase)
+
+
+def _store(
+    run: RunDirectory,
+    name: str,
+    corpus: Corpus,
+    tokenizer: Tokenizer,
+    rules: DataConfig,
+    threads: int,
+    say: Say,
+) -> Store:
+    facts = _facts(corpus, tokenizer)
+    store = write_store(run.data / name, corpus.pairs(), tokenizer, rules, facts, threads)
+    say(f"{name} text: {store.report}")
+    if not len(store):
+        raise CorpusError(
+            f"No pair of the {name} text is left: {store.report}. "
+            f"Longest side {rules.max_length} pieces (data.max_length), ratio {rules.max_ratio} (data.max_ratio)."
+        )
+    return store
+
+
+def _facts(corpus: Corpus, tokenizer: Tokenizer) -> dict[str, str]:
+    return {"text": corpus.digest(), "tokeniser": hashlib.sha256(tokenizer.model).hexdigest()}
+
+
+def _require_same(run: RunDirectory, old: Recipe, new: Recipe) -> None:
+    files = {f"{section}.{key}" for section, key in recipes.PATHS}
+    allowed = {f"training.{key}" for key in MAY_CHANGE}
+    changed = {key: values for key, values in recipes.differences(old, new).items() if key not in files | allowed}
+    if changed:
+        listed = "; ".join(f"{key} was {before!r}, now {after!r}" for key, (before, after) in changed.items())
+        raise ConfigError(
+            f"The run {run.path} began with other settings: {listed}. Only "
+            f"{', '.join(sorted(allowed))} may change. Leave them as they were, or choose another --out."
+        )

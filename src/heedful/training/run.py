@@ -1,0 +1,167 @@
+"""`heedful.train`: begins a run, or continues the one that is there."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from heedful import recipes
+from heedful.config import Recipe
+from heedful.data.batches import Batches
+from heedful.devices import pick_device
+from heedful.errors import CheckpointError, Interrupted, MachineError, UsageError
+from heedful.files import clear_unfinished
+from heedful.model.transformer import Transformer
+from heedful.recipes import Settings
+from heedful.storage.model_directory import TextFacts
+from heedful.storage.run_directory import RunDirectory, open_model
+from heedful.training import checkpoints, preparation
+from heedful.training.allocator import keep_memory
+from heedful.training.checkpoints import Progress
+from heedful.training.choices import from_preset
+from heedful.training.lock import locked
+from heedful.training.loop import Loop, is_finished, stopped_message, write_average
+from heedful.training.preparation import Prepared
+from heedful.training.run_log import RunLog, read_log
+from heedful.training.step import Updater, try_batch
+from heedful.training.validation import Validation
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished (or stopped) run. `heedful.load(run.path)` loads its model."""
+
+    path: Path
+    recipe: Recipe
+    progress: Progress
+
+    def log(self) -> list[dict[str, Any]]:
+        return read_log(RunDirectory(self.path).log)
+
+
+def train(
+    recipe: str | Path | None = None,
+    *,
+    out: str | Path,
+    set: Mapping[str, Any] | None = None,
+    data_root: str | Path | None = None,
+    preset: str | None = None,
+    init: str | Path | None = None,
+    device: str = "auto",
+) -> Run:
+    """Trains by a recipe file; `set` has keys such as {"training.steps": 1000}. Continues `out` where it has begun."""
+    settings: Settings = {}
+    if recipe is not None:
+        settings = recipes.read(Path(recipe), Path(data_root) if data_root else None)
+    given = recipes.from_mapping(set or {})
+    settings = recipes.merged(settings, recipes.with_absolute_paths(given, Path.cwd()))
+    return train_settings(settings, Path(out), preset=preset, init=init, device=device)
+
+
+def train_settings(
+    settings: Settings,
+    out: Path,
+    *,
+    preset: str | None = None,
+    init: str | Path | None = None,
+    device: str = "auto",
+) -> Run:
+    if preset is not None:
+        settings = recipes.merged(from_preset(preset), settings)
+    if init is not None:
+        settings = recipes.merged(settings, {"training": {"init": str(Path(init).absolute())}})
+    run, chosen_device = RunDirectory(out.absolute()), pick_device(device)
+    if run.path.exists() and not run.path.is_dir():
+        raise UsageError(f"--out {out} is a file; a run is a directory.")
+    try:
+        with locked(run):
+            return _train(run, settings, chosen_device)
+    except torch.OutOfMemoryError as error:
+        raise MachineError(_memory_message(error)) from error
+    except (RuntimeError, MemoryError) as error:
+        if isinstance(error, RuntimeError) and "not enough memory" not in str(error):
+            raise
+        raise MachineError(_memory_message(error)) from error
+
+
+def _train(run: RunDirectory, settings: Settings, device: torch.device) -> Run:
+    keep_memory()
+    begun = run.config.is_file()
+    prepared = preparation.resume(run, settings) if begun else preparation.begin(run, settings, device, say)
+    threads = prepared.recipe.training.threads or os.cpu_count() or 1
+    torch.set_num_threads(threads)
+    updater, progress = _restore(run, prepared, device, threads)
+    if is_finished(progress, prepared.recipe):
+        if not run.model.is_dir():
+            write_average(run, prepared.recipe, progress.step)
+        say(f"{run.path} is finished: {progress.step:,} steps. Raise training.steps to train on.")
+        return Run(run.path, prepared.recipe, progress)
+    loop = _loop(run, prepared, updater, progress)
+    if number := loop.train():
+        raise Interrupted(stopped_message(run, progress.step, number), number)
+    say(f"done: {progress.step:,} steps; the averaged model is {run.model}")
+    return Run(run.path, prepared.recipe, progress)
+
+
+def _restore(run: RunDirectory, prepared: Prepared, device: torch.device, threads: int) -> tuple[Updater, Progress]:
+    """Model, optimiser and progress of the newest valid checkpoint, or of step 0."""
+    recipe = prepared.recipe
+    torch.manual_seed(recipe.training.seed)
+    model = Transformer(replace(recipe.model, vocab_size=prepared.tokenizer.vocab_size))
+    if recipe.training.init:
+        model.load_state_dict(open_model(Path(recipe.training.init)).transformer.state_dict())
+    updater = Updater(model.to(device), recipe.training)
+    run.checkpoints.mkdir(exist_ok=True)
+    clear_unfinished(run.checkpoints)
+    clear_unfinished(run.path)
+    newest = run.valid_steps(1)
+    if not newest and run.steps():
+        raise CheckpointError(f"None of the checkpoints in {run.checkpoints} is valid. Remove them to begin again.")
+    facts = {"threads": threads, "torch": torch.__version__, "machine": platform.machine()}
+    if not newest:
+        return updater, Progress(facts=facts)
+    progress = checkpoints.load(run, newest[0], model, updater.optimizer)
+    for name, now in facts.items():
+        if (before := progress.facts.get(name)) != now:
+            say(f"warning: {name} was {before}, now {now}: the run goes on, but not bit for bit")
+    progress.facts = facts
+    say(f"continuing {run.path} at step {progress.step:,} of {recipe.training.steps:,}")
+    return updater, progress
+
+
+def _loop(run: RunDirectory, prepared: Prepared, updater: Updater, progress: Progress) -> Loop:
+    recipe, training = prepared.recipe, prepared.recipe.training
+    batches = Batches(prepared.train, training.batch_tokens, training.seed)
+    data = recipe.data
+    text = TextFacts(data.source_language, data.target_language, data.lowercase, data.max_length)
+    validation = Validation(prepared.valid, prepared.valid_corpus, prepared.tokenizer, text)
+    log = RunLog(run.log, keep_bytes=progress.log_bytes)
+    padding = batches.padding()
+    say(
+        f"{updater.model.parameter_count():,} parameters · {batches.per_epoch:,} batches an epoch, "
+        f"{padding:.1%} padding · {updater.device}, {torch.get_num_threads()} threads"
+    )
+    checkpoints.require_space(run.checkpoints, 12 * updater.model.parameter_count() * (training.keep + 1))
+    try_batch(updater.model, batches.worst())
+    if progress.step == 0:
+        log.write(0, "start", parameters=updater.model.parameter_count(), padding=padding, pairs=len(prepared.train))
+    return Loop(run, recipe, updater, batches, validation, progress, log)
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _memory_message(error: BaseException) -> str:
+    return (
+        f"Out of memory ({str(error).splitlines()[0] if str(error) else 'no more to be had'}). "
+        "What was saved is untouched. Lower training.batch_tokens (and raise training.accumulate to keep the update's "
+        "size), data.max_length or the model's size, and train into a new --out."
+    )

@@ -1,0 +1,115 @@
+"""One update: gradients of one or more batches, checked, then Adam (section 5.3)."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from heedful.config import TrainingConfig
+from heedful.data.batches import Batch
+from heedful.errors import NonFiniteError
+from heedful.model.transformer import Transformer
+from heedful.training.loss import batch_loss
+from heedful.training.schedule import learning_rate
+
+_DROPOUT = 3  # keeps this random stream apart from those of data/batches.py
+
+
+@dataclass(frozen=True)
+class StepResult:
+    loss: float  # smoothed, a target piece
+    nll: float  # a target piece
+    tokens: int  # real target pieces
+    learning_rate: float
+    gradient_norm: float
+    skipped: bool = False  # the gradient was not finite, and the weights were left alone
+
+
+def make_optimizer(model: Transformer) -> torch.optim.Adam:
+    """Adam with β₁ = 0.9, β₂ = 0.98, ε = 1e-9 (section 5.3); its rate is set at each step."""
+    return torch.optim.Adam(model.parameters(), lr=0.0, betas=(0.9, 0.98), eps=1e-9, fused=True)
+
+
+def seed_dropout(seed: int, step: int, part: int) -> None:
+    """Dropout is a function of (seed, step, part): a resumed run draws what the first one would have drawn."""
+    mixed = hashlib.blake2b(repr((_DROPOUT, seed, step, part)).encode(), digest_size=7)
+    torch.manual_seed(int.from_bytes(mixed.digest()))
+
+
+class Updater:
+    """Model, optimiser and, for fp16, the scale of the loss."""
+
+    def __init__(self, model: Transformer, config: TrainingConfig) -> None:
+        self.model = model
+        self.config = config
+        self.optimizer = make_optimizer(model)
+        self.device = next(model.parameters()).device
+        self.scaler = torch.amp.GradScaler(self.device.type, enabled=config.precision == "fp16")
+
+    def update(self, step: int, batches: Iterable[Batch]) -> StepResult:
+        """Update `step` (1, 2, …): the gradient of the mean over all pieces of all the batches."""
+        batches = list(batches)
+        tokens = sum(batch.tokens for batch in batches)
+        rate = learning_rate(step, self.model.config.d_model, self.config.warmup_steps, self.config.learning_rate)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        loss, nll = self._accumulate(step, batches, tokens)
+        self.scaler.unscale_(self.optimizer)
+        norm = self._gradient_norm()
+        finite = math.isfinite(loss) and math.isfinite(norm)
+        if not finite and self.config.precision != "fp16":
+            self._refuse_or_skip(step, batches, loss, norm)
+        if finite or self.config.precision == "fp16":
+            self.scaler.step(self.optimizer)  # with fp16 it leaves the weights alone where a gradient is infinite
+        self.scaler.update()
+        self.optimizer.zero_grad()
+        return StepResult(loss, nll, tokens, rate, norm, skipped=not finite)
+
+    def _accumulate(self, step: int, batches: list[Batch], tokens: int) -> tuple[float, float]:
+        self.model.train()
+        loss = nll = 0.0
+        for part, batch in enumerate(batches):
+            seed_dropout(self.config.seed, step, part)
+            with self._precision():
+                sums = batch_loss(self.model, batch.to(self.device), self.config.label_smoothing)
+            scaled: Tensor = self.scaler.scale(sums.smoothed / tokens)
+            scaled.backward()  # type: ignore[no-untyped-call]
+            loss += sums.smoothed.item() / tokens
+            nll += sums.nll.item() / tokens
+        return loss, nll
+
+    def _precision(self) -> AbstractContextManager[object]:
+        if self.config.precision == "fp32":
+            return nullcontext()
+        dtype = torch.bfloat16 if self.config.precision == "bf16" else torch.float16
+        return torch.autocast(self.device.type, dtype)
+
+    def _gradient_norm(self) -> float:
+        """The norm of the whole gradient, before it is clipped."""
+        largest = self.config.clip_norm or math.inf
+        return float(torch.nn.utils.clip_grad_norm_(self.model.parameters(), largest))
+
+    def _refuse_or_skip(self, step: int, batches: list[Batch], loss: float, norm: float) -> None:
+        if self.config.non_finite == "skip":
+            return
+        what = f"loss is {loss}" if not math.isfinite(loss) else f"gradient's norm is {norm}"
+        lines = ", ".join(str(line) for batch in batches for line in batch.lines[:10])
+        raise NonFiniteError(
+            f"Step {step}: the {what}. The weights were not changed. The batch has the pairs of lines {lines}"
+            f"{' …' if sum(len(b.lines) for b in batches) > 10 else ''} of the training text. Look at them; "
+            'lower training.learning_rate, raise training.warmup_steps, or set training.non_finite = "skip".'
+        )
+
+
+def try_batch(model: Transformer, batch: Batch) -> None:
+    """Forward and backward without an update, to see that the largest batch fits into memory."""
+    model.train()
+    sums = batch_loss(model, batch.to(next(model.parameters()).device), 0.1)
+    sums.smoothed.backward()  # type: ignore[no-untyped-call]
+    model.zero_grad()

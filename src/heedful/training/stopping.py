@@ -1,0 +1,35 @@
+"""SIGINT and SIGTERM: the first lets the step end and saves; a second stops at once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from types import FrameType
+
+
+class StopRequest:
+    """`with StopRequest() as stop:` … `stop.signal_number` is set once a signal has come."""
+
+    def __init__(self) -> None:
+        self.signal_number: int | None = None
+        self._before: dict[int, object] = {}
+
+    def __enter__(self) -> StopRequest:
+        # Only the main thread may set handlers; elsewhere whoever owns the process decides.
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._before[number] = signal.signal(number, self._handle)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)  # type: ignore[arg-type]
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self.signal_number is not None:
+            os._exit(128 + number)
+        self.signal_number = number
+        name = signal.Signals(number).name
+        print(f"\n{name}: saving after this step; once more to stop at once", file=sys.stderr, flush=True)

@@ -6,6 +6,7 @@ A recipe has four sections, one frozen dataclass each. The defaults are the pape
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -30,6 +31,12 @@ def _share(config: object, section: str, *names: str) -> None:
     for name in names:
         value = getattr(config, name)
         _require(0.0 <= value < 1.0, f"{section}.{name} must be at least 0 and below 1, not {value}.")
+
+
+def _finite(config: object, section: str, *names: str) -> None:
+    for name in names:
+        value = getattr(config, name)
+        _require(math.isfinite(value), f"{section}.{name} must be finite, not {value}.")
 
 
 def _one_of(config: object, section: str, name: str, allowed: tuple[str, ...]) -> None:
@@ -120,6 +127,7 @@ class TrainingConfig:
         one = ("steps", "batch_tokens", "accumulate", "warmup_steps", "log_every")
         _at_least(self, "training", 1, *one, "validate_every", "save_every", "average")
         _at_least(self, "training", 0, "seed", "keep", "patience", "threads", "clip_norm")
+        _finite(self, "training", "learning_rate", "clip_norm")
         _require(self.learning_rate > 0, f"training.learning_rate must be above 0, not {self.learning_rate}.")
         _share(self, "training", "label_smoothing")
         _one_of(self, "training", "precision", ("fp32", "bf16", "fp16"))
@@ -145,6 +153,7 @@ class DecodingConfig:
     def __post_init__(self) -> None:
         _at_least(self, "decoding", 1, "beam", "batch_tokens")
         _at_least(self, "decoding", 0, "alpha", "max_extra")
+        _finite(self, "decoding", "alpha")
 
 
 @dataclass(frozen=True)

@@ -11,22 +11,34 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from heedful.errors import MachineError
+from heedful.errors import MachineError, UsageError
 
 _UNFINISHED = ".unfinished-"
+_REPLACED = ".replaced-"  # the old one, for the moment between two renames, where there is no exchange
 _DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
+# A name under which nothing can be written: the user's to change.
+_NAME_ERRORS = {
+    errno.EACCES,
+    errno.EPERM,
+    errno.ENOTDIR,
+    errno.EISDIR,
+    errno.EEXIST,
+    errno.ENOENT,
+    errno.ENAMETOOLONG,
+}
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 
 
 @contextmanager
-def new_directory(final: Path) -> Iterator[Path]:
+def new_directory(final: Path, needed: int | None = None) -> Iterator[Path]:
     """A directory to fill, renamed to `final` when the block ends well and removed when it does not.
 
     An older `final` is exchanged in one step, so that at every moment one of the two is there, whole.
+    `needed` is its size in bytes where that is known: a full disk is then reported with it.
     """
-    final.parent.mkdir(parents=True, exist_ok=True)
     unfinished = final.parent / f"{_UNFINISHED}{final.name}"
-    with disk_errors(final):
+    with disk_errors(final, needed):
+        final.parent.mkdir(parents=True, exist_ok=True)
         try:
             _remove(unfinished)
             unfinished.mkdir()
@@ -41,7 +53,13 @@ def new_directory(final: Path) -> Iterator[Path]:
 
 
 def clear_unfinished(parent: Path) -> None:
-    """Removes what a killed process left half written."""
+    """Removes what a killed process left half written, and puts back what it was about to replace."""
+    for old in parent.glob(f"{_REPLACED}*"):
+        final = old.with_name(old.name.removeprefix(_REPLACED))
+        if final.exists():
+            _remove(old)
+        else:
+            os.rename(old, final)
     for leftover in parent.glob(f"{_UNFINISHED}*"):
         _remove(leftover)
 
@@ -49,7 +67,7 @@ def clear_unfinished(parent: Path) -> None:
 def write_durably(path: Path, content: bytes) -> None:
     """Replaces a file in one step."""
     beside = path.with_name(f"{_UNFINISHED}{path.name}")
-    with disk_errors(path):
+    with disk_errors(path, len(content)):
         try:
             beside.write_bytes(content)
             flush(beside)
@@ -77,10 +95,13 @@ def flush_tree(top: Path) -> None:
 
 @contextmanager
 def disk_errors(path: Path, needed: int | None = None) -> Iterator[None]:
-    """A full or failing disk becomes a MachineError with path, needed and free bytes."""
+    """A full or failing disk becomes a MachineError with path, needed and free bytes; a name that cannot be written,
+    a UsageError."""
     try:
         yield
     except OSError as error:
+        if error.errno in _NAME_ERRORS:
+            raise UsageError(f"{path} cannot be written: {error.strerror}. Choose another place.") from error
         if error.errno not in _DISK_ERRORS:
             raise
         raise MachineError(disk_message(path, error.strerror or str(error), needed)) from error
@@ -112,11 +133,15 @@ def _put_in_place(new: Path, final: Path) -> None:
     if not final.exists():
         os.rename(new, final)
     elif not _exchange(new, final):
-        # No exchange on this system: for a moment neither is there, but nothing is lost.
-        old = final.with_name(f"{_UNFINISHED}old-{final.name}")
+        # No exchange on this system: for a moment neither is there, but `clear_unfinished` would put the old one back.
+        old = final.with_name(f"{_REPLACED}{final.name}")
         _remove(old)
         os.rename(final, old)
-        os.rename(new, final)
+        try:
+            os.rename(new, final)
+        except BaseException:
+            os.rename(old, final)
+            raise
         os.rename(old, new)
 
 

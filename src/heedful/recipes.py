@@ -99,9 +99,10 @@ def from_mapping(keys: Mapping[str, Any]) -> Settings:
 
 def _value(text: str) -> Any:
     try:
-        return tomllib.loads(f"value = {text}")["value"]
+        written = tomllib.loads(f"value = {text}")
     except tomllib.TOMLDecodeError:
         return text
+    return written["value"] if len(written) == 1 else text  # several lines are no TOML value
 
 
 def merged(first: Settings, second: Settings) -> Settings:
@@ -116,11 +117,18 @@ def with_absolute_paths(settings: Settings, root: Path) -> Settings:
     for section, key in PATHS:
         if value := absolute.get(section, {}).get(key):
             absolute[section][key] = (
-                str((root / value).absolute())
-                if isinstance(value, str)
-                else tuple(str((root / name).absolute()) for name in value)
+                _absolute(root, value) if isinstance(value, str) else tuple(_absolute(root, name) for name in value)
             )
     return absolute
+
+
+def _absolute(root: Path, name: str) -> str:
+    path = str((root / name).absolute())
+    try:
+        path.encode("utf-8")
+    except UnicodeEncodeError:
+        raise ConfigError(f"The file name {path!r} is not UTF-8, so no recipe can hold it. Rename the file.") from None
+    return path
 
 
 def build(settings: Settings) -> Recipe:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 
@@ -17,10 +18,11 @@ def evaluate(arguments: argparse.Namespace) -> None:
     pairs = list(read_sides(Path(arguments.source), Path(arguments.reference)))
     sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
     translator = load(arguments.model, checkpoint=arguments.checkpoint, device=arguments.device)
-    results = translator.translate(sources, beam=arguments.beam, alpha=arguments.alpha)
-    hypotheses = [result.text for result in results]
-    if arguments.output:
-        with output(arguments.output) as stream:
+    # Opened before the work: a name that cannot be written is said at once.
+    with output(arguments.output) if arguments.output is not None else nullcontext() as stream:
+        results = translator.translate(sources, beam=arguments.beam, alpha=arguments.alpha)
+        hypotheses = [result.text for result in results]
+        if stream is not None:
             stream.writelines(f"{line}\n" for line in hypotheses)
     scores = (
         bleu(hypotheses, references, arguments.tokenize, arguments.lowercase),

@@ -134,6 +134,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     if arguments and not arguments[0].startswith("-") and arguments[0] not in parsers:
         raise UsageError(f'There is no command "{arguments[0]}".{nearest(arguments[0], parsers)}')
     parsed, unknown = parser.parse_known_args(arguments)
+    if parsed.command is None and unknown:
+        raise UsageError(f'heedful does not take "{unknown[0]}".{nearest(unknown[0], ("--help", "--version"))}')
     if parsed.command is None:
         raise UsageError("Say what to do: a command is missing. See heedful --help.")
     if unknown:

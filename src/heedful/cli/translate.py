@@ -74,16 +74,20 @@ def output(name: str | None) -> Iterator[TextIO]:
         yield sys.stdout
         return
     path = Path(name)
+    if not name or path.is_dir():
+        raise UsageError(f'--output takes the name of a file, not "{name}".')
+    if not path.parent.is_dir():
+        raise UsageError(f"{path} cannot be written: there is no directory {path.parent}.")
+    if path.exists() and not path.is_file():  # /dev/null, a pipe: nothing to put in its place
+        with disk_errors(path), path.open("w", encoding="utf-8", newline="\n") as stream:
+            yield stream
+        return
     beside = path.with_name(f".unfinished-{path.name}")
     with disk_errors(path):
         try:
             with beside.open("w", encoding="utf-8", newline="\n") as stream:
                 yield stream
             os.replace(beside, path)
-        except FileNotFoundError:
-            raise UsageError(f"{path} cannot be written: there is no directory {path.parent}.") from None
-        except PermissionError:
-            raise UsageError(f"{path} cannot be written: permission denied.") from None
         finally:
             beside.unlink(missing_ok=True)
 

@@ -56,6 +56,7 @@ class Store:
             self._ids = {side: _map(directory / f"{side}.ids", dtype) for side in ("source", "target")}
             self._offsets = {side: _map(directory / f"{side}.offsets", np.dtype(np.int64)) for side in self._ids}
             self.lines = _map(directory / "lines", np.dtype(np.int64))
+            self._check_sizes()
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise CorpusError(
                 f"{directory} is not a readable token store ({error}). Remove it; it is made again from the text."
@@ -74,6 +75,15 @@ class Store:
     def lengths(self, side: str) -> npt.NDArray[np.int32]:
         """Pieces of every sentence of a side, the end symbol included."""
         return np.diff(self._offsets[side]).astype(np.int32)
+
+    def _check_sizes(self) -> None:
+        """A file that was cut short would be read as shorter sentences."""
+        for side, ids in self._ids.items():
+            offsets = self._offsets[side]
+            if len(offsets) != len(self) + 1 or offsets[-1] != len(ids):
+                raise ValueError(f"{side} side incomplete")
+        if len(self.lines) != len(self):
+            raise ValueError("line numbers incomplete")
 
     def _sentence(self, side: str, index: int) -> Ids:
         offsets = self._offsets[side]
@@ -116,25 +126,28 @@ class _Kept:
 def _tokenised(
     pairs: Iterable[Pair], tokenizer: Tokenizer, rules: DataConfig, report: FilterReport, threads: int
 ) -> Iterator[list[_Kept]]:
-    numbered = enumerate(pairs, start=1)
-    while chunk := list(islice(numbered, _CHUNK)):
-        candidates = []
-        for line, pair in chunk:
-            report.read += 1
-            cleaned = Pair(*(clean(text, rules.lowercase) for text in pair))
-            if not (cleaned.source and cleaned.target):
-                report.empty += 1
-            elif max(map(len, cleaned)) > _MOST_CHARACTERS_A_PIECE * rules.max_length:
-                report.too_long += 1
-            else:
-                candidates.append((line, cleaned))
-        sources = tokenizer.encode_many([pair.source for _, pair in candidates], threads)
-        targets = tokenizer.encode_many([pair.target for _, pair in candidates], threads)
-        numbers = [line for line, _ in candidates]
+    candidates = _candidates(pairs, rules, report)
+    while chunk := list(islice(candidates, _CHUNK)):
+        sources = tokenizer.encode_many([pair.source for _, pair in chunk], threads)
+        targets = tokenizer.encode_many([pair.target for _, pair in chunk], threads)
+        numbers = [line for line, _ in chunk]
         sentences = map(_Kept, numbers, ([*ids, EOS] for ids in sources), ([*ids, EOS] for ids in targets))
         kept = [sentence for sentence in sentences if _fits(sentence, rules, report)]
         report.kept += len(kept)
         yield kept
+
+
+def _candidates(pairs: Iterable[Pair], rules: DataConfig, report: FilterReport) -> Iterator[tuple[int, Pair]]:
+    """Line number and text of the pairs worth tokenising; a chunk never holds the lines that are far too long."""
+    for line, pair in enumerate(pairs, start=1):
+        report.read += 1
+        cleaned = Pair(*(clean(text, rules.lowercase) for text in pair))
+        if not (cleaned.source and cleaned.target):
+            report.empty += 1
+        elif max(map(len, cleaned)) > _MOST_CHARACTERS_A_PIECE * rules.max_length:
+            report.too_long += 1
+        else:
+            yield line, cleaned
 
 
 def _fits(sentence: _Kept, rules: DataConfig, report: FilterReport) -> bool:

@@ -10,6 +10,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from heedful.config import ModelConfig
+from heedful.model.dropout import dropout as random_zeros
+
+_SHORT = 96 * 96  # T × S up to which holding all weights costs less than computing them in blocks
 
 
 class KeysValues(NamedTuple):
@@ -27,7 +30,7 @@ def plain_attention(
     if mask is not None:
         scores_BHTS = scores_BHTS.masked_fill(~mask, -math.inf)
     weights_BHTS = scores_BHTS.softmax(dim=-1)
-    return F.dropout(weights_BHTS, dropout) @ v_BHSK, weights_BHTS
+    return random_zeros(weights_BHTS, dropout) @ v_BHSK, weights_BHTS
 
 
 def fast_attention(
@@ -40,6 +43,22 @@ def fast_attention(
 ) -> Tensor:
     """The same without ever holding all T × S weights."""
     return F.scaled_dot_product_attention(q_BHTK, k_BHSK, v_BHSK, attn_mask=mask, is_causal=causal, dropout_p=dropout)
+
+
+def attention(
+    q_BHTK: Tensor,
+    k_BHSK: Tensor,
+    v_BHSK: Tensor,
+    mask: Tensor | None = None,
+    causal: bool = False,
+    dropout: float = 0.0,
+) -> Tensor:
+    """Whichever is faster: on a CPU the plain formula wins while T × S is small (docs/experiments.md)."""
+    T, S = q_BHTK.shape[2], k_BHSK.shape[2]
+    if q_BHTK.device.type != "cpu" or T * S > _SHORT:
+        return fast_attention(q_BHTK, k_BHSK, v_BHSK, mask, causal, dropout)
+    mask = causal_mask(T, q_BHTK.device) if causal else mask
+    return plain_attention(q_BHTK, k_BHSK, v_BHSK, mask, dropout)[0]
 
 
 def causal_mask(length: int, device: torch.device) -> Tensor:
@@ -87,7 +106,7 @@ class MultiHeadAttention(nn.Module):
             mask = causal_mask(rows[1], x_BTD.device) if causal else mask
             heads_BHTK, weights_BHTS = plain_attention(q_BHTK, *memory, mask, dropout)
         else:
-            heads_BHTK = fast_attention(q_BHTK, *memory, mask, causal, dropout)
+            heads_BHTK = attention(q_BHTK, *memory, mask, causal, dropout)
         joined = heads_BHTK.transpose(1, 2).reshape(*rows[:-1], -1)
         return self.output(joined), weights_BHTS
 

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from heedful.config import PAD, ModelConfig
+from heedful.model.dropout import dropout
 
 
 def sinusoids(length: int, d_model: int) -> Tensor:
@@ -41,7 +42,7 @@ class Embedding(nn.Module):
         """Embedding · √d_model + position, dropout on the sum; `start` is the position of the first column."""
         embedded_BTD = F.embedding(ids_BT, self.weight_VD, padding_idx=PAD) * self.scale
         positions_TD = self._positions(start, start + ids_BT.shape[1])
-        return F.dropout(embedded_BTD + positions_TD, self.dropout, self.training)
+        return dropout(embedded_BTD + positions_TD, self.dropout, self.training)
 
     def logits(self, states: Tensor) -> Tensor:
         """… × D → … × V with the same matrix, no bias."""

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from heedful.config import ModelConfig
 from heedful.model.attention import KeysValues, MultiHeadAttention
+from heedful.model.dropout import dropout
 
 
 class FeedForward(nn.Module):
@@ -32,7 +33,7 @@ class AddAndNorm(nn.Module):
         self.dropout = config.dropout
 
     def forward(self, x_BTD: Tensor, sublayer_BTD: Tensor) -> Tensor:
-        result: Tensor = self.norm(x_BTD + F.dropout(sublayer_BTD, self.dropout, self.training))
+        result: Tensor = self.norm(x_BTD + dropout(sublayer_BTD, self.dropout, self.training))
         return result
 
 

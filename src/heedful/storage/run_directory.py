@@ -14,7 +14,7 @@ import torch
 
 from heedful import recipes
 from heedful.config import Recipe
-from heedful.errors import CheckpointError, ModelError
+from heedful.errors import CheckpointError, ModelError, UsageError, nearest
 from heedful.model.transformer import Transformer
 from heedful.storage.manifest import verify_manifest
 from heedful.storage.model_directory import (
@@ -31,6 +31,7 @@ from heedful.text.tokenizer import Tokenizer
 log = logging.getLogger("heedful")
 
 OPTIMIZER, STATE = "optimizer.safetensors", "state.json"
+CHECKPOINTS = ("averaged", "best", "last")
 CHECKPOINT_FILES = (WEIGHTS, OPTIMIZER, STATE)
 
 
@@ -104,9 +105,11 @@ def is_run(path: Path) -> bool:
 
 def open_model(path: Path, checkpoint: str | None = None, device: torch.device | str = "cpu") -> Model:
     """The model of a MODEL or a RUN. `checkpoint`: "averaged", "best" or "last" of a RUN; None: the first there is."""
+    if checkpoint not in (None, *CHECKPOINTS):
+        raise UsageError(f'There is no checkpoint "{checkpoint}".{nearest(str(checkpoint), CHECKPOINTS)}')
     if not is_run(path):
-        if checkpoint is not None and not path.is_dir():
-            raise ModelError(f"There is no run {path}.")
+        if checkpoint in ("best", "last") and path.is_dir():
+            raise UsageError(f'{path} is a model, not a run: it has no "{checkpoint}" beside it. Leave it out.')
         return read_model(path, device)
     run = RunDirectory(path)
     places = {"averaged": run.model, "best": run.best}

@@ -31,6 +31,7 @@ class Progress:
     best: dict[str, float] = field(default_factory=dict)  # step, bleu, nll of best/
     lowest_nll: float | None = None
     validations_without_gain: int = 0
+    window: dict[str, float] = field(default_factory=dict)  # sums since the log's last line: loss, nll, tokens
     log_bytes: int = 0
     facts: dict[str, Any] = field(default_factory=dict)  # digests, threads and versions it was made with
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from heedful import presets
+from heedful.config import DataConfig
 from heedful.recipes import Settings, merged
 
 
@@ -35,7 +36,8 @@ def vocabulary(pairs: int) -> Choice:
 
 def choose(given: Settings, size: CorpusSize, gpu: bool) -> list[Choice]:
     """A choice for every key that was not given. Each follows from the choices before it."""
-    choices = [*_shape(size, gpu), *_batch(size, gpu)]
+    longest = given.get("data", {}).get("max_length", DataConfig().max_length)
+    choices = [*_shape(size, gpu), *_batch(size, gpu, longest)]
     settings = merged(_as_settings(choices), given)
     choices += _length(size, settings)
     settings = merged(_as_settings(choices), given)
@@ -79,13 +81,15 @@ def _shape(size: CorpusSize, gpu: bool) -> list[Choice]:
     ]
 
 
-def _batch(size: CorpusSize, gpu: bool) -> list[Choice]:
+def _batch(size: CorpusSize, gpu: bool, longest: int) -> list[Choice]:
     if size.pairs < 12_000:
         tokens = 1_024
     elif size.pairs < 100_000:
         tokens = 2_048
     else:
         tokens = 25_000 if gpu else 4_096
+    if tokens < longest:
+        return [Choice("training", "batch_tokens", longest, "the longest sentence must fit")]
     return [Choice("training", "batch_tokens", tokens, "small corpora need many small updates")]
 
 

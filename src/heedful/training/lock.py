@@ -8,13 +8,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from heedful.errors import CheckpointError
+from heedful.files import disk_errors
 from heedful.storage.run_directory import RunDirectory
 
 
 @contextmanager
 def locked(run: RunDirectory) -> Iterator[None]:
-    run.path.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(run.lock, os.O_RDWR | os.O_CREAT, 0o644)
+    with disk_errors(run.path):
+        run.path.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(run.lock, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -44,7 +44,6 @@ class Loop:
         self.log = log
         self.display = Display(progress.step, recipe.training.steps)
         self._saved_step = progress.step
-        self._window: list[StepResult] = []
 
     def train(self) -> int | None:
         """Trains to the end, or until a signal, whose number is returned. The run is saved either way."""
@@ -71,7 +70,9 @@ class Loop:
         self.progress.step += 1
         self.progress.tokens += result.tokens
         self.progress.skipped += result.skipped
-        self._window.append(result)
+        self._latest = result
+        if not result.skipped:
+            add_to_window(self.progress, result)
         self.display.step(self.progress.step, result)
         if result.skipped:
             self.display.say(f"step {self.progress.step}: not finite, update skipped ({self.progress.skipped} so far)")
@@ -87,18 +88,18 @@ class Loop:
             self._save()
 
     def _log_training(self) -> None:
-        """Means over the steps since the last line."""
-        window, self._window = self._window, []
-        tokens = sum(result.tokens for result in window)
-        nll = sum(result.nll * result.tokens for result in window) / tokens
+        """Means over the steps since the last line, whichever sitting they were in."""
+        window, self.progress.window = self.progress.window, {}
+        finite = self._latest.gradient_norm if math.isfinite(self._latest.gradient_norm) else None
+        nll = window["nll"] / window["tokens"] if window else None  # every update since then was skipped
         self.log.write(
             self.progress.step,
             "train",
-            loss=sum(result.loss * result.tokens for result in window) / tokens,
+            loss=window["loss"] / window["tokens"] if window else None,
             nll=nll,
-            perplexity=perplexity(nll),
-            lr=window[-1].learning_rate,
-            gradient_norm=window[-1].gradient_norm,
+            perplexity=perplexity(nll) if nll is not None else None,
+            lr=self._latest.learning_rate,
+            gradient_norm=finite,
             tokens_per_second=round(self.display.tokens_per_second(), 1),
             tokens=self.progress.tokens,
             epoch=round(self.progress.step * self.recipe.training.accumulate / self.batches.per_epoch, 3),
@@ -133,6 +134,11 @@ class Loop:
         self._saved_step = self.progress.step
         checkpoints.prune(self.run_directory, self.recipe.training.keep, self.recipe.training.save_every)
         self.display.pause()
+
+
+def add_to_window(progress: Progress, result: StepResult) -> None:
+    sums = {"loss": result.loss * result.tokens, "nll": result.nll * result.tokens, "tokens": result.tokens}
+    progress.window = {name: progress.window.get(name, 0) + value for name, value in sums.items()}
 
 
 def is_finished(progress: Progress, recipe: Recipe) -> bool:

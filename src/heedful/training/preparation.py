@@ -75,6 +75,14 @@ def resume(run: RunDirectory, settings: Settings) -> Prepared:
     recipe = recipes.build(recipes.merged(recipes.as_settings(old), settings))
     _require_same(run, old, recipe)
     tokenizer = Tokenizer.read(run.tokenizer)
+    if (
+        recipe.data.tokenizer != old.data.tokenizer
+        and Tokenizer.read(Path(recipe.data.tokenizer)).model != tokenizer.model
+    ):
+        raise CheckpointError(
+            f"The tokeniser {recipe.data.tokenizer} is not the one that {run.path} began with. "
+            "Leave it out, or train into another --out."
+        )
     train, valid = corpora(recipes.as_settings(recipe))
     stores = []
     for name, corpus in (("training", train), ("validation", valid)):
@@ -179,7 +187,7 @@ def _facts(corpus: Corpus, tokenizer: Tokenizer) -> dict[str, str]:
 
 
 def _require_same(run: RunDirectory, old: Recipe, new: Recipe) -> None:
-    files = {f"{section}.{key}" for section, key in recipes.PATHS}
+    files = {f"{section}.{key}" for section, key in recipes.PATHS if section == "data"}
     allowed = {f"training.{key}" for key in MAY_CHANGE}
     changed = {key: values for key, values in recipes.differences(old, new).items() if key not in files | allowed}
     if changed:

@@ -20,7 +20,7 @@ from heedful.errors import CheckpointError, Interrupted, MachineError, UsageErro
 from heedful.files import clear_unfinished
 from heedful.model.transformer import Transformer
 from heedful.recipes import Settings
-from heedful.storage.model_directory import TextFacts
+from heedful.storage.model_directory import CONFIG, TextFacts
 from heedful.storage.run_directory import RunDirectory, open_model
 from heedful.training import checkpoints, preparation
 from heedful.training.allocator import keep_memory
@@ -78,8 +78,7 @@ def train_settings(
     if init is not None:
         settings = recipes.merged(settings, {"training": {"init": str(Path(init).absolute())}})
     run, chosen_device = RunDirectory(out.absolute()), pick_device(device)
-    if run.path.exists() and not run.path.is_dir():
-        raise UsageError(f"--out {out} is a file; a run is a directory.")
+    _require_own(run)
     try:
         with locked(run):
             return _train(run, settings, chosen_device)
@@ -89,6 +88,15 @@ def train_settings(
         if isinstance(error, RuntimeError) and "not enough memory" not in str(error):
             raise
         raise MachineError(_memory_message(error)) from error
+
+
+def _require_own(run: RunDirectory) -> None:
+    """A run goes into a new directory, an empty one or its own: it never writes over what is not a run's."""
+    if run.path.exists() and not run.path.is_dir():
+        raise UsageError(f"--out {run.path} is a file; a run is a directory.")
+    ours = (run.tokenizer, run.log, run.data, run.checkpoints, run.best, run.model, run.path / CONFIG)
+    if not run.config.exists() and not run.lock.exists() and any(path.exists() for path in ours):
+        raise UsageError(f"--out {run.path} is not a run and has files that a run would write over. Choose another.")
 
 
 def _train(run: RunDirectory, settings: Settings, device: torch.device) -> Run:
@@ -101,7 +109,9 @@ def _train(run: RunDirectory, settings: Settings, device: torch.device) -> Run:
     if is_finished(progress, prepared.recipe):
         if not run.model.is_dir():
             write_average(run, prepared.recipe, progress.step)
-        say(f"{run.path} is finished: {progress.step:,} steps. Raise training.steps to train on.")
+        patient = progress.step >= prepared.recipe.training.steps
+        more = "Raise training.steps to train on." if patient else "Its patience is used up: raise training.patience."
+        say(f"{run.path} is finished: {progress.step:,} steps. {more}")
         return Run(run.path, prepared.recipe, progress)
     loop = _loop(run, prepared, updater, progress)
     if number := loop.train():
@@ -115,8 +125,6 @@ def _restore(run: RunDirectory, prepared: Prepared, device: torch.device, thread
     recipe = prepared.recipe
     torch.manual_seed(recipe.training.seed)
     model = Transformer(replace(recipe.model, vocab_size=prepared.tokenizer.vocab_size))
-    if recipe.training.init:
-        model.load_state_dict(open_model(Path(recipe.training.init)).transformer.state_dict())
     updater = Updater(model.to(device), recipe.training)
     run.checkpoints.mkdir(exist_ok=True)
     clear_unfinished(run.checkpoints)
@@ -126,6 +134,8 @@ def _restore(run: RunDirectory, prepared: Prepared, device: torch.device, thread
         raise CheckpointError(f"None of the checkpoints in {run.checkpoints} is valid. Remove them to begin again.")
     facts = {"threads": threads, "torch": torch.__version__, "machine": platform.machine()}
     if not newest:
+        if recipe.training.init:
+            model.load_state_dict(open_model(Path(recipe.training.init)).transformer.state_dict())
         return updater, Progress(facts=facts)
     progress = checkpoints.load(run, newest[0], model, updater.optimizer)
     for name, now in facts.items():

@@ -54,9 +54,11 @@ def _tensorboard(directory: Path) -> Any:
 def read_log(path: Path) -> list[dict[str, Any]]:
     """All entries; a half-written last line (a killed run) is left out."""
     entries = []
-    for line in path.read_text(encoding="utf-8").split("\n"):
+    for line in path.read_bytes().split(b"\n"):
         try:
-            entries.append(json.loads(line))
+            entry = json.loads(line)
         except ValueError:
             continue
+        if isinstance(entry, dict) and {"step", "kind"} <= entry.keys():
+            entries.append(entry)
     return entries

@@ -1,0 +1,92 @@
+"""The adjectives: English, German, the stem that takes endings where it differs, and the noun kinds they fit."""
+
+from __future__ import annotations
+
+from heedful.text.builtin.words import Adjective
+
+# english  german  stem or -  kinds ("state" marks what can be a passing reason: because he is tired)
+_TABLE = """
+old alt - person,animal,text,thing,clothes,machine,vehicle,furniture,part,place
+young jung - person,animal
+tall groß - person
+friendly freundlich - person,animal
+rich reich - person
+poor arm - person
+famous berühmt - person
+clever klug - person,animal
+strong stark - person,animal
+polite höflich - person
+brave mutig - person,animal
+lazy faul - person,animal
+tired müde müd person,animal,state
+sick krank - person,animal,state
+hungry hungrig - person,animal,state
+happy glücklich - person,state
+sad traurig - person,state
+nervous nervös - person,state
+wild wild - animal
+small klein - animal,text,thing,plant,clothes,machine,vehicle,furniture,part,room,place
+big groß - animal,thing,machine,vehicle,furniture,part,room,place
+new neu - text,thing,clothes,machine,vehicle,furniture
+beautiful schön - thing,plant,clothes,furniture,place,animal
+expensive teuer teur thing,clothes,machine,vehicle,furniture
+cheap billig - thing,clothes,machine,furniture
+heavy schwer - thing,machine,furniture
+modern modern - machine,furniture,vehicle
+broken kaputt - machine,vehicle
+dirty schmutzig - animal,thing,clothes,vehicle,room
+clean sauber - thing,clothes,room
+interesting interessant - text,event
+boring langweilig - text,event
+long lang - text,event
+short kurz - text,event
+red rot - colour
+blue blau - colour
+green grün - colour
+black schwarz - colour
+white weiß - colour
+yellow gelb - colour
+fresh frisch - food,fruit
+delicious köstlich - food,fruit
+cold kalt - food,drink
+hot heiß - drink
+sweet süß - fruit,drink
+quiet ruhig - place
+dark dunkel dunkl room
+warm warm - room,clothes
+"""
+
+
+def _adjective(row: str) -> Adjective:
+    english, german, stem, kinds = row.split()
+    return Adjective(
+        english=english,
+        german=german,
+        stem=german if stem == "-" else stem,
+        kinds=frozenset(kinds.split(",")),
+        mentions=frozenset({english}),
+    )
+
+
+ADJECTIVES: tuple[Adjective, ...] = tuple(_adjective(row) for row in _TABLE.splitlines() if row)
+
+BY_KIND: dict[str, tuple[Adjective, ...]] = {
+    kind: tuple(adjective for adjective in ADJECTIVES if kind in adjective.kinds)
+    for kind in sorted({kind for adjective in ADJECTIVES for kind in adjective.kinds})
+}
+COLOURED = frozenset({"thing", "clothes", "vehicle", "plant", "furniture"})
+
+_OPPOSITES = (
+    "old new", "old young", "small big", "expensive cheap", "dirty clean", "rich poor", "interesting boring",
+    "long short", "cold hot", "happy sad",
+)  # fmt: skip
+
+
+def clashes(adjective: Adjective, others: tuple[Adjective, ...]) -> bool:
+    """Whether an adjective repeats or contradicts one of the others."""
+    for other in others:
+        if adjective is other:
+            return True
+        if any({adjective.english, other.english} == set(couple.split()) for couple in _OPPOSITES):
+            return True
+    return False

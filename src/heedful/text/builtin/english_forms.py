@@ -1,0 +1,74 @@
+"""English morphology: pure functions from a word and its features to its form."""
+
+from __future__ import annotations
+
+from heedful.text.builtin.words import Agreement, Modal, Verb
+
+SUBJECT_PRONOUNS = {
+    ("1s", ""): "I", ("2s", ""): "you", ("3s", "m"): "he", ("3s", "f"): "she", ("3s", "n"): "it",
+    ("1p", ""): "we", ("3p", ""): "they",
+}  # fmt: skip
+OBJECT_PRONOUNS = {
+    ("1s", ""): "me", ("2s", ""): "you", ("3s", "m"): "him", ("3s", "f"): "her", ("3s", "n"): "it",
+    ("1p", ""): "us", ("3p", ""): "them",
+}  # fmt: skip
+
+BE_PRESENT = {"1s": "am", "2s": "are", "3s": "is", "1p": "are", "3p": "are"}
+BE_PAST = {"1s": "was", "2s": "were", "3s": "was", "1p": "were", "3p": "were"}
+
+
+def _ends_in_consonant_y(base: str) -> bool:
+    return base.endswith("y") and base[-2] not in "aeiou"
+
+
+def regular_forms(base: str, past: str = "", participle: str = "", ing: str = "") -> tuple[str, str, str, str]:
+    """Third person, past, participle and -ing form; those given as irregular are kept."""
+    if _ends_in_consonant_y(base):
+        third, regular_past = base[:-1] + "ies", base[:-1] + "ied"
+    elif base.endswith(("s", "sh", "ch", "x", "o")):
+        third, regular_past = base + "es", base + "ed"
+    else:
+        third, regular_past = base + "s", base + ("d" if base.endswith("e") else "ed")
+    regular_ing = (base[:-1] if base.endswith("e") and not base.endswith("ee") else base) + "ing"
+    third = {"be": "is", "have": "has"}.get(base, third)
+    return third, past or regular_past, participle or past or regular_past, ing or regular_ing
+
+
+def indefinite_article(next_word: str) -> str:
+    """a or an; no word of the lexicon is spelt with a vowel and spoken with a consonant, or the other way."""
+    return "an" if next_word[0] in "aeiou" else "a"
+
+
+def verb_group(verb: Verb, tense: str, modal: Modal | None, who: Agreement, support: bool) -> tuple[str, str]:
+    """The auxiliary ("" if none) and the rest of the verb group, without particle.
+
+    `support` asks for an auxiliary even where a plain statement has none: questions and negation need one.
+    """
+    if modal is not None:
+        return _modal_group(verb, tense, modal, who, support)
+    if tense == "future":
+        return "will", verb.english
+    if tense == "perfect":
+        return ("has" if who == "3s" else "have"), verb.participle
+    if verb.english == "be":
+        return (BE_PRESENT if tense == "present" else BE_PAST)[who], ""
+    if tense == "progressive":
+        return BE_PRESENT[who], verb.ing
+    return _simple_group(verb.english, verb.third, verb.past, tense, who, support)
+
+
+def _simple_group(base: str, third: str, past: str, tense: str, who: Agreement, support: bool) -> tuple[str, str]:
+    if tense == "past":
+        return ("did", base) if support else ("", past)
+    if who == "3s":
+        return ("does", base) if support else ("", third)
+    return ("do", base) if support else ("", base)
+
+
+def _modal_group(verb: Verb, tense: str, modal: Modal, who: Agreement, support: bool) -> tuple[str, str]:
+    if modal.english:
+        return modal.english[tense], verb.english
+    if modal.english_verb is None:
+        return (BE_PRESENT if tense == "present" else BE_PAST)[who], f"allowed to {verb.english}"
+    auxiliary, form = _simple_group(*modal.english_verb, tense, who, support)
+    return auxiliary, f"{form} to {verb.english}"

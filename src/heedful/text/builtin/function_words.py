@@ -1,0 +1,129 @@
+"""The closed classes: determiners, prepositions, adverbials, conjunctions and modals."""
+
+from __future__ import annotations
+
+from heedful.text.builtin.words import Adverb, Conjunction, Determiner, Marker, Modal, Preposition
+
+
+def _determiner(english: str, german: str, declension: str, definite: bool = True, bare: bool = False) -> Determiner:
+    return Determiner(english, german, declension, definite, bare, frozenset({english} - {"", "a"}))
+
+
+THE = _determiner("the", "d", "weak")
+THIS = _determiner("this", "dies", "weak")
+THESE = _determiner("these", "dies", "weak")
+EVERY = _determiner("every", "jed", "weak")
+WHICH = _determiner("which", "welch", "weak")
+A = _determiner("a", "ein", "mixed", definite=False)
+NONE = _determiner("", "", "strong", definite=False, bare=True)
+TWO = _determiner("two", "zwei", "strong", definite=False, bare=True)
+THREE = _determiner("three", "drei", "strong", definite=False, bare=True)
+# German negates an indefinite object with kein; English says "not ... a" or "not ... any".
+NO_A = _determiner("a", "kein", "mixed", definite=False)
+NO_ANY = _determiner("any", "kein", "mixed", definite=False)
+POSSESSIVES = (
+    _determiner("my", "mein", "mixed"),
+    _determiner("your", "dein", "mixed"),
+    _determiner("his", "sein", "mixed"),
+    _determiner("her", "ihr", "mixed"),
+    _determiner("our", "unser", "mixed"),
+    _determiner("their", "ihr", "mixed"),
+)
+# Relative possessives agree with the noun before them, not with the one they stand at: no endings.
+WHOSE_OF_HIM = _determiner("whose", "dessen", "strong", bare=True)
+WHOSE_OF_HER = _determiner("whose", "deren", "strong", bare=True)
+
+IN = Preposition("in", "in", "dat")
+AT = Preposition("at", "an", "dat")
+AT_MARKET = Preposition("at", "auf", "dat")
+ON_ISLAND = Preposition("on", "auf", "dat")
+ON_BEACH = Preposition("on", "an", "dat")
+INTO = Preposition("into", "in", "acc")
+TO = Preposition("to", "zu", "dat")
+THROUGH = Preposition("through", "durch", "acc")
+AROUND = Preposition("around", "um", "acc")
+NEAR = Preposition("near", "bei", "dat")
+WITH = Preposition("with", "mit", "dat")
+WITHOUT = Preposition("without", "ohne", "acc")
+FOR = Preposition("for", "für", "acc")
+FROM = Preposition("from", "von", "dat")
+AFTER = Preposition("after", "nach", "dat")
+BEFORE = Preposition("before", "vor", "dat")
+ON = Preposition("on", "auf", "dat")
+UNDER = Preposition("under", "unter", "dat")
+NEXT_TO = Preposition("next to", "neben", "dat")
+BEHIND = Preposition("behind", "hinter", "dat")
+IN_FRONT_OF = Preposition("in front of", "vor", "dat")
+# The same words where something is put there: two-way prepositions take the accusative of direction.
+ONTO = Preposition("on", "auf", "acc")
+PUT_UNDER = Preposition("under", "unter", "acc")
+PUT_NEXT_TO = Preposition("next to", "neben", "acc")
+
+YESTERDAY = (
+    Adverb("yesterday", "gestern", "early"),
+    Adverb("last week", "letzte Woche", "early"),
+    Adverb("last year", "letztes Jahr", "early"),
+    Adverb("this morning", "heute Morgen", "early"),
+    Adverb("on Monday", "am Montag", "early"),
+    Adverb("in the evening", "am Abend", "early"),
+)
+TODAY = (
+    Adverb("today", "heute", "early"),
+    Adverb("now", "jetzt", "early"),
+)
+TOMORROW = (
+    Adverb("tomorrow", "morgen", "early"),
+    Adverb("next week", "nächste Woche", "early"),
+    Adverb("next year", "nächstes Jahr", "early"),
+    Adverb("tomorrow morning", "morgen früh", "early"),
+    Adverb("on Saturday", "am Samstag", "early"),
+    Adverb("in the evening", "am Abend", "early"),
+)
+EVERY_DAY = (Adverb("every day", "jeden Tag", "early"), Adverb("every week", "jede Woche", "early"))
+# Before the English verb; those read as a negation or a completion stand late in German, like nicht.
+HABITS = (
+    Adverb("always", "immer", "early"),
+    Adverb("often", "oft", "early"),
+    Adverb("sometimes", "manchmal", "early"),
+    Adverb("usually", "meistens", "early"),
+    Adverb("never", "nie", "late"),
+)
+ALREADY = Adverb("already", "schon", "late")
+
+BECAUSE = Conjunction("because", "weil")
+ALTHOUGH = Conjunction("although", "obwohl")
+IF = Conjunction("if", "wenn")
+AS_SOON_AS = Conjunction("as soon as", "sobald")
+BEFORE_CLAUSE = Conjunction("before", "bevor")
+WHILE = Conjunction("while", "während")
+THAT = Conjunction("that", "dass")
+WHETHER = Conjunction("whether", "ob")
+IN_ORDER_TO = Conjunction("in order", "um")
+
+CAN = Modal(
+    {"present": "can", "past": "could"}, None, ("kann", "kannst", "können"), "konnte",
+    frozenset({"can", "could", "cannot"}),
+)  # fmt: skip
+SHOULD = Modal({"present": "should"}, None, ("sollte", "solltest", "sollten"), "sollte", frozenset({"should"}))
+MUST = Modal({"present": "must"}, None, ("muss", "musst", "müssen"), "musste", frozenset({"must"}))
+HAVE_TO = Modal({}, ("have", "has", "had"), ("muss", "musst", "müssen"), "musste", frozenset({"have", "has", "had"}))
+WANT = Modal(
+    {}, ("want", "wants", "wanted"), ("will", "willst", "wollen"), "wollte",
+    frozenset({"want", "wants", "wanted"}),
+)  # fmt: skip
+ALLOWED = Modal({}, None, ("darf", "darfst", "dürfen"), "durfte", frozenset({"allowed"}))
+MODALS = (CAN, HAVE_TO, WANT, ALLOWED, SHOULD, MUST)
+
+AND = Conjunction("and", "und")
+BUT = Conjunction("but", "aber")
+VERY = Adverb("very", "sehr", "late")
+TOO = Adverb("too", "zu", "late")
+WHERE = Adverb("where", "wo", "early")
+WHERE_TO = Adverb("where", "wohin", "early")
+WHEN = Adverb("when", "wann", "early")
+WHY = Adverb("why", "warum", "early")
+
+NOT = Marker(frozenset({"not", "cannot"}))
+WILL = Marker(frozenset({"will"}))
+AM_ARE_IS = Marker(frozenset({"am", "are", "is"}))
+HAVE_HAS = Marker(frozenset({"have", "has"}))

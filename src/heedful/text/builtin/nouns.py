@@ -1,0 +1,183 @@
+"""The nouns: English singular and plural, German singular, gender, plural, kind, tags and weak form.
+
+Nouns that name a profession or a role are read as masculine (the teacher: der Lehrer, he), because English does
+not say. No noun has the same form in the English singular and plural: the German would not be determined.
+"""
+
+from __future__ import annotations
+
+from heedful.text.builtin.words import Noun
+
+# english  plural  german  gender  plural  kind  tags  [weak form]
+# tags: kin takes a possessive only; single has no plural; in/an/auf is the preposition of rest at a place;
+# goal may follow "to" (zu); the others are named after the verbs and prepositions that ask for them.
+_TABLE = """
+man men Mann m Männer person -
+woman women Frau f Frauen person -
+child children Kind n Kinder person -
+boy boys Junge m Jungen person - Jungen
+girl girls Mädchen n Mädchen person -
+teacher teachers Lehrer m Lehrer person -
+doctor doctors Arzt m Ärzte person -
+student students Student m Studenten person - Studenten
+farmer farmers Bauer m Bauern person - Bauern
+baker bakers Bäcker m Bäcker person -
+policeman policemen Polizist m Polizisten person - Polizisten
+tourist tourists Tourist m Touristen person - Touristen
+guest guests Gast m Gäste person -
+customer customers Kunde m Kunden person - Kunden
+painter painters Maler m Maler person -
+pilot pilots Pilot m Piloten person - Piloten
+king kings König m Könige person -
+queen queens Königin f Königinnen person -
+nurse nurses Krankenschwester f Krankenschwestern person -
+actress actresses Schauspielerin f Schauspielerinnen person -
+waitress waitresses Kellnerin f Kellnerinnen person -
+brother brothers Bruder m Brüder person kin
+sister sisters Schwester f Schwestern person kin
+father fathers Vater m Väter person kin,single
+mother mothers Mutter f Mütter person kin,single
+son sons Sohn m Söhne person kin
+daughter daughters Tochter f Töchter person kin
+uncle uncles Onkel m Onkel person kin
+aunt aunts Tante f Tanten person kin
+grandfather grandfathers Großvater m Großväter person kin,single
+grandmother grandmothers Großmutter f Großmütter person kin,single
+friend friends Freund m Freunde person kin
+neighbour neighbours Nachbar m Nachbarn person kin Nachbarn
+colleague colleagues Kollege m Kollegen person kin Kollegen
+boss bosses Chef m Chefs person kin,single
+
+dog dogs Hund m Hunde animal pet
+cat cats Katze f Katzen animal pet
+horse horses Pferd n Pferde animal pet
+bird birds Vogel m Vögel animal pet
+cow cows Kuh f Kühe animal pet
+mouse mice Maus f Mäuse animal pet
+duck ducks Ente f Enten animal pet
+pig pigs Schwein n Schweine animal pet
+rabbit rabbits Kaninchen n Kaninchen animal pet
+bear bears Bär m Bären animal wild Bären
+lion lions Löwe m Löwen animal wild Löwen
+elephant elephants Elefant m Elefanten animal wild Elefanten
+
+book books Buch n Bücher text readable,writable,portable,ware,gift
+letter letters Brief m Briefe text readable,writable,portable,post
+newspaper newspapers Zeitung f Zeitungen text readable,portable,ware
+story stories Geschichte f Geschichten text readable,writable,tale
+map maps Karte f Karten thing portable,ware,gift
+key keys Schlüssel m Schlüssel thing portable
+bag bags Tasche f Taschen thing portable,ware,container,gift,burden
+picture pictures Bild n Bilder thing portable,ware,gift,art,burden
+cup cups Tasse f Tassen thing portable,ware,gift
+knife knives Messer n Messer thing portable,ware
+bottle bottles Flasche f Flaschen thing portable,openable
+present presents Geschenk n Geschenke thing portable,openable,post
+doll dolls Puppe f Puppen thing portable,ware,gift,toy
+ring rings Ring m Ringe thing portable,ware,gift
+flower flowers Blume f Blumen plant portable,ware,gift,art
+umbrella umbrellas Regenschirm m Regenschirme thing portable,ware
+suitcase suitcases Koffer m Koffer thing portable,ware,openable,closable,container,burden
+box boxes Kiste f Kisten thing portable,openable,closable,container,burden
+door doors Tür f Türen part openable,closable
+window windows Fenster n Fenster part openable,closable
+coat coats Mantel m Mäntel clothes portable,ware,gift
+shirt shirts Hemd n Hemden clothes portable,ware,gift
+dress dresses Kleid n Kleider clothes portable,ware,gift
+hat hats Hut m Hüte clothes portable,ware,gift
+jacket jackets Jacke f Jacken clothes portable,ware,gift
+lamp lamps Lampe f Lampen machine ware,device,gift,burden
+clock clocks Uhr f Uhren machine ware,gift,portable,mendable
+computer computers Computer m Computer machine ware,device,mendable
+radio radios Radio n Radios machine ware,device,mendable
+camera cameras Kamera f Kameras machine ware,device,gift,portable,mendable
+machine machines Maschine f Maschinen machine ware,device,mendable
+car cars Auto n Autos vehicle ware,mendable,drivable
+bicycle bicycles Fahrrad n Fahrräder vehicle ware,mendable,gift
+bus buses Bus m Busse vehicle transport,drivable
+train trains Zug m Züge vehicle transport
+ship ships Schiff n Schiffe vehicle transport
+table tables Tisch m Tische furniture ware,surface,burden
+chair chairs Stuhl m Stühle furniture ware,surface,seat,burden
+bed beds Bett n Betten furniture ware,surface,seat
+sofa sofas Sofa n Sofas furniture ware,surface,seat
+cupboard cupboards Schrank m Schränke furniture ware,openable,closable,container
+
+apple apples Apfel m Äpfel fruit edible,ware
+egg eggs Ei n Eier food edible,ware
+cake cakes Kuchen m Kuchen fruit edible,ware,baked
+potato potatoes Kartoffel f Kartoffeln food edible,ware
+tomato tomatoes Tomate f Tomaten food edible,ware
+orange oranges Orange f Orangen fruit edible,ware
+pear pears Birne f Birnen fruit edible,ware
+sausage sausages Wurst f Würste food edible,ware
+bread breads Brot n Brote food edible,ware,mass,baked
+cheese cheeses Käse m Käse food edible,ware,mass
+meat meats Fleisch n Fleische food edible,ware,mass
+water waters Wasser n Wasser drink drinkable,mass
+milk milks Milch f Milche drink drinkable,ware,mass
+coffee coffees Kaffee m Kaffees drink drinkable,ware,mass
+tea teas Tee m Tees drink drinkable,ware,mass
+juice juices Saft m Säfte drink drinkable,ware,mass
+wine wines Wein m Weine drink drinkable,ware,mass
+
+garden gardens Garten m Gärten place in,enter,outside
+kitchen kitchens Küche f Küchen room in,enter,indoors
+room rooms Zimmer n Zimmer room in,enter,indoors
+office offices Büro n Büros room in,enter,indoors
+house houses Haus n Häuser place in,enter,building
+hotel hotels Hotel n Hotels place in,enter,building,goal
+school schools Schule f Schulen place in,enter,building,goal
+museum museums Museum n Museen place in,enter,building,goal
+restaurant restaurants Restaurant n Restaurants place in,enter,building,goal
+library libraries Bibliothek f Bibliotheken place in,enter,building,goal
+church churches Kirche f Kirchen place in,enter,building,goal
+hospital hospitals Krankenhaus n Krankenhäuser place in,building,goal
+park parks Park m Parks place in,enter,outside,goal
+forest forests Wald m Wälder place in,enter,outside
+village villages Dorf n Dörfer place in,outside
+city cities Stadt f Städte place in
+station stations Bahnhof m Bahnhöfe place an,building,goal
+beach beaches Strand m Strände place an,goal
+lake lakes See m Seen place an,goal
+river rivers Fluss m Flüsse place an,goal
+market markets Markt m Märkte place auf,goal
+island islands Insel f Inseln place auf
+
+concert concerts Konzert n Konzerte event -
+wedding weddings Hochzeit f Hochzeiten event -
+exam exams Prüfung f Prüfungen event -
+meeting meetings Besprechung f Besprechungen event -
+party parties Feier f Feiern event -
+game games Spiel n Spiele event -
+course courses Kurs m Kurse event -
+"""
+
+
+def _noun(row: str) -> Noun:
+    english, plural, german, gender, german_plural, kind, tags, *weak = row.split()
+    return Noun(
+        english=english,
+        english_plural=plural,
+        german=german,
+        gender=gender,
+        german_plural=german_plural,
+        kind=kind,
+        tags=frozenset({kind, *tags.split(",")} - {"-"}),
+        weak=weak[0] if weak else "",
+        mentions=frozenset({english, plural}),
+    )
+
+
+NOUNS: tuple[Noun, ...] = tuple(_noun(row) for row in _TABLE.splitlines() if row)
+
+BY_TAG: dict[str, tuple[Noun, ...]] = {
+    tag: tuple(noun for noun in NOUNS if tag in noun.tags)
+    for tag in sorted({tag for noun in NOUNS for tag in noun.tags})
+}
+# Wider classes that verbs ask for by name.
+BY_TAG["animate"] = BY_TAG["person"] * 2 + BY_TAG["animal"]
+BY_TAG["findable"] = BY_TAG["portable"] + BY_TAG["pet"] + BY_TAG["person"]
+BY_TAG["ownable"] = BY_TAG["pet"] + tuple(noun for noun in BY_TAG["ware"] if not noun.mass)
+BY_TAG["goods"] = tuple(noun for noun in BY_TAG["ware"] if "edible" not in noun.tags and not noun.mass)
+BY_TAG["anything"] = NOUNS

@@ -1,0 +1,29 @@
+"""The names of what a German sentence can show."""
+
+PHENOMENA_MEANING: dict[str, str] = {
+    "accusative-preposition": "a preposition with the accusative (für, durch, in of direction)",
+    "adjective": "an adjective with an ending before its noun",
+    "contraction": "a preposition contracted with the article (im, zum, ins)",
+    "coordination": "two main clauses with und or aber",
+    "dative": "an object in the dative",
+    "dative-preposition": "a preposition with the dative (mit, von, in of rest)",
+    "ditransitive": "objects in dative and accusative at one verb",
+    "future": "werden with an infinitive at the end",
+    "genitive-relative": "dessen or deren",
+    "inversion": "the subject behind the finite verb in a main clause",
+    "modal": "a modal with an infinitive at the end",
+    "negation-kein": "an indefinite object negated with kein",
+    "negation-nicht": "negation with nicht",
+    "perfect": "haben or sein with a participle at the end",
+    "plural": "a noun in the plural",
+    "predicative": "an adjective without ending after sein",
+    "pronoun": "a pronoun that agrees with a noun earlier in the sentence",
+    "question": "a question",
+    "relative": "a relative clause",
+    "separable": "a verb with a separable prefix, separated or not",
+    "subordinate": "a clause with a subordinating conjunction",
+    "verb-final": "a finite verb at the end of its clause",
+    "weak-noun": "a weak masculine noun with its ending (den Jungen)",
+    "zu-infinitive": "an infinitive with zu",
+}
+PHENOMENA: tuple[str, ...] = tuple(sorted(PHENOMENA_MEANING))

@@ -1,0 +1,115 @@
+"""Random models small enough for brute force, and searches written for clarity alone: the oracles of decoding/."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from heedful.config import BOS, EOS, ModelConfig
+from heedful.data.batches import pad
+from heedful.model.transformer import Transformer
+
+SAID_FROM = 4  # ids below are special; of them only EOS is ever said
+
+
+class Found(NamedTuple):
+    ids: tuple[int, ...]
+    log_probability: float
+    score: float
+
+
+def random_model(seed: int, vocab_size: int = 7, peak: float = 2.0, **shape: int) -> Transformer:
+    """In float64, every parameter random, with logits of standard deviation about `peak`."""
+    sizes = {"N": 1, "d_model": 8, "d_ff": 12, "h": 2} | shape
+    model = Transformer(ModelConfig(vocab_size=vocab_size, dropout=0.0, **sizes)).double().eval()
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator, dtype=torch.float64) * 0.5)
+        for layer in (*model.encoder, *model.decoder):
+            for name, parameter in layer.named_parameters():
+                if name.endswith("norm.weight"):
+                    parameter.add_(1.0)
+        model.embedding.weight_VD.mul_(2 * peak / sizes["d_model"] ** 0.5)
+    return model
+
+
+def speaks_always(model: Transformer, piece: int, never: int | None = None) -> Transformer:
+    """Whatever is read, `piece` is far the likeliest next, and `never` far the least likely."""
+    with torch.no_grad():
+        norm = list(model.decoder)[-1].after_feed_forward.norm
+        norm.weight.zero_()
+        norm.bias.fill_(1.0)
+        model.embedding.weight_VD.mul_(0.1)
+        model.embedding.weight_VD[piece] = 1.0
+        if never is not None:
+            model.embedding.weight_VD[never] = -1.0
+    return model
+
+
+def random_sources(seed: int, vocab_size: int, lengths: list[int]) -> list[list[int]]:
+    """Ids with the end symbol, of these lengths (1: the end symbol alone)."""
+    generator = torch.Generator().manual_seed(seed)
+    draws = [torch.randint(SAID_FROM, vocab_size, (length - 1,), generator=generator).tolist() for length in lengths]
+    return [[*draw, EOS] for draw in draws]
+
+
+@torch.no_grad()
+def next_log_p(model: Transformer, source: list[int], prefix: tuple[int, ...]) -> Tensor:
+    """log P of each piece after a prefix: the whole sentence computed anew, without cache or batch."""
+    return model(torch.tensor([source]), torch.tensor([[BOS, *prefix]]))[0, -1].log_softmax(dim=-1)
+
+
+def normalised(total: float, length: int, alpha: float) -> float:
+    return total / math.pow((5 + length) / 6, alpha)
+
+
+@torch.no_grad()
+def brute_force(model: Transformer, source: list[int], limit: int, alpha: float) -> list[Found]:
+    """Every sequence that ends within the limit, best first."""
+    words = range(SAID_FROM, model.config.vocab_size)
+    every = [(*said, EOS) for n in range(limit) for said in itertools.product(words, repeat=n)]
+    targets = pad([list(ids) for ids in every])
+    decoder_input = torch.cat([torch.full((len(every), 1), BOS), targets[:, :-1]], dim=1)
+    sources = torch.tensor([source]).expand(len(every), -1)
+    log_p = model(sources, decoder_input).log_softmax(dim=-1)
+    found = []
+    for row, ids in enumerate(every):
+        total = sum(log_p[row, place, piece].item() for place, piece in enumerate(ids))
+        found.append(Found(ids, total, normalised(total, len(ids), alpha)))
+    return sorted(found, key=lambda item: -item.score)
+
+
+def plain_greedy(model: Transformer, source: list[int], limit: int, alpha: float) -> Found:
+    said: tuple[int, ...] = ()
+    total = 0.0
+    while EOS not in said:
+        log_p = next_log_p(model, source, said)
+        words = [EOS] if len(said) + 1 == limit else [EOS, *range(SAID_FROM, len(log_p))]
+        best = max(words, key=lambda piece: log_p[piece].item())
+        said, total = (*said, best), total + log_p[best].item()
+    return Found(said, total, normalised(total, len(said), alpha))
+
+
+def plain_beam(model: Transformer, source: list[int], limit: int, beam: int, alpha: float) -> tuple[list[Found], int]:
+    """The same search without its shortcut: until W hypotheses have ended or none is alive. And how many steps."""
+    live: list[tuple[tuple[int, ...], float]] = [((), 0.0)]
+    ended: list[Found] = []
+    steps = 0
+    while live and len(ended) < beam:
+        steps += 1
+        extensions = []
+        for prefix, total in live:
+            log_p = next_log_p(model, source, prefix)
+            words = [EOS] if steps == limit else [EOS, *range(SAID_FROM, len(log_p))]
+            extensions += [((*prefix, piece), total + log_p[piece].item()) for piece in words]
+        extensions = sorted(extensions, key=lambda item: -item[1])[: 2 * beam]
+        for ids, total in extensions[:beam]:
+            if ids[-1] == EOS:
+                ended.append(Found(ids, total, normalised(total, len(ids), alpha)))
+        live = [extension for extension in extensions if extension[0][-1] != EOS][:beam]
+    return sorted(ended, key=lambda item: -item.score), steps

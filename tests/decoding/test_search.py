@@ -1,0 +1,185 @@
+"""Greedy and beam search against brute force and against plain searches without cache, batch or shortcut (R15)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+import torch
+from random_models import (
+    Found,
+    brute_force,
+    plain_beam,
+    plain_greedy,
+    random_model,
+    random_sources,
+    speaks_always,
+)
+
+from heedful.config import EOS
+from heedful.data.batches import pad
+from heedful.decoding.cache import DecoderCache
+from heedful.decoding.search import Hypothesis, beam_search, greedy, length_penalty, most_pieces
+
+ALPHAS = (0.0, 0.3, 0.6, 1.0, 2.0)
+
+
+def assert_same(found: Sequence[Hypothesis], expected: Sequence[Found]) -> None:
+    assert [h.ids for h in found] == [e.ids for e in expected]
+    assert [h.log_probability for h in found] == pytest.approx([e.log_probability for e in expected], abs=1e-4)
+    assert [h.score for h in found] == pytest.approx([e.score for e in expected], abs=1e-4)
+
+
+@pytest.fixture
+def steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """The number of rows of every decoder step."""
+    rows: list[int] = []
+    step = DecoderCache.step
+
+    def counted(self: DecoderCache, last_R: torch.Tensor) -> torch.Tensor:
+        rows.append(len(last_R))
+        return step(self, last_R)
+
+    monkeypatch.setattr(DecoderCache, "step", counted)
+    return rows
+
+
+@pytest.mark.parametrize("first", range(0, 120, 20))
+def test_full_width_beam_is_brute_force(first: int) -> None:
+    """Beam as wide as there are sequences: the best one, and the whole list, of every sentence of a batch."""
+    for seed in range(first, first + 20):
+        vocab_size = 6 + seed % 2
+        model = random_model(seed, vocab_size, peak=0.5 + seed % 4)
+        sources = random_sources(seed, vocab_size, [1, 3, 2])
+        alpha = ALPHAS[seed % len(ALPHAS)]
+        everything = [brute_force(model, source, len(source) + 1, alpha) for source in sources]
+        width = max(map(len, everything))
+        for n_best in (1, 3, width):
+            found = beam_search(model, pad(sources), width, alpha, max_extra=1, n_best=n_best)
+            for hypotheses, every in zip(found, everything, strict=True):
+                assert_same(hypotheses, every[:n_best])
+
+
+def test_greedy_says_the_likeliest_piece_each_time() -> None:
+    for seed in range(40):
+        model = random_model(seed, 9, peak=1.0 + seed % 3)
+        sources = random_sources(seed, 9, [4, 1, 2, 4, 3])
+        expected = [plain_greedy(model, source, len(source) + 3, 0.6) for source in sources]
+        assert_same(greedy(model, pad(sources), max_extra=3), expected)
+
+
+def test_beam_of_one_is_greedy() -> None:
+    for seed in range(60):
+        model = random_model(seed, 12, peak=1.0 + seed % 3)
+        source = pad(random_sources(seed, 12, [4, 1, 2, 7, 3, 5, 5, 6]))
+        alpha = ALPHAS[seed % len(ALPHAS)]
+        found = beam_search(model, source, beam=1, alpha=alpha, max_extra=5)
+        for (hypothesis,), expected in zip(found, greedy(model, source, 5, alpha), strict=True):
+            assert hypothesis.ids == expected.ids
+            assert hypothesis.score == pytest.approx(expected.score, abs=1e-5)
+
+
+@pytest.mark.parametrize("first", range(0, 40, 10))
+def test_stopping_early_changes_nothing(first: int, steps: list[int]) -> None:
+    """Alone and without the shortcut the search takes more steps and finds the same."""
+    taken = needed = 0
+    for seed in range(first, first + 10):
+        beam = 2 + seed % 4
+        n_best = 1 + seed % beam
+        model = random_model(seed, 10, peak=1.0 + seed % 3)
+        for source in random_sources(seed, 10, [1, 5]):
+            steps.clear()
+            ((*found,),) = beam_search(model, pad([source]), beam, ALPHAS[seed % 5], max_extra=6, n_best=n_best)
+            expected, plain_steps = plain_beam(model, source, len(source) + 6, beam, ALPHAS[seed % 5])
+            assert_same(found, expected[:n_best])
+            assert len(steps) <= plain_steps
+            taken, needed = taken + len(steps), needed + plain_steps
+    assert taken < needed  # otherwise nothing was tested
+
+
+@pytest.mark.parametrize("beam", [1, 4])
+def test_finished_sentences_leave_the_batch(beam: int, steps: list[int]) -> None:
+    model = random_model(5, 12, peak=3.0)
+    source = pad(random_sources(5, 12, [3, 9, 1, 6, 12, 2]))
+    found = beam_search(model, source, beam, max_extra=4) if beam > 1 else greedy(model, source, max_extra=4)
+    assert len(found) == 6
+    assert steps[0] == 6 * beam
+    assert steps == sorted(steps, reverse=True)
+    assert len(set(steps)) > 2
+    assert all(rows % beam == 0 for rows in steps)
+
+
+@pytest.mark.parametrize("max_extra", [0, 3])
+@pytest.mark.parametrize("beam", [1, 3])
+def test_the_limit_is_source_pieces_and_max_extra(beam: int, max_extra: int) -> None:
+    """Of a model that never wants to end. Padding does not count."""
+    model = speaks_always(random_model(1, 8), piece=6, never=EOS)
+    sources = random_sources(1, 8, [5, 1, 3])
+    assert most_pieces(pad(sources), max_extra).tolist() == [5 + max_extra, 1 + max_extra, 3 + max_extra]
+    found = [h[0] for h in beam_search(model, pad(sources), beam, max_extra=max_extra)]
+    if beam == 1:
+        assert found == greedy(model, pad(sources), max_extra=max_extra)
+    for hypothesis, source in zip(found, sources, strict=True):
+        assert hypothesis.ids == (*[6] * (len(source) + max_extra - 1), EOS)
+
+
+def test_a_model_that_ends_at_once(steps: list[int]) -> None:
+    model = speaks_always(random_model(1, 8), piece=EOS)
+    source = pad(random_sources(1, 8, [5, 1, 3]))
+    assert [h.ids for h in greedy(model, source)] == [(EOS,)] * 3
+    assert len(steps) == 1
+    assert [h[0].ids for h in beam_search(model, source)] == [(EOS,)] * 3
+
+
+def test_an_empty_source() -> None:
+    model = random_model(3, 9)
+    source = torch.tensor([[EOS]])
+    assert_same(greedy(model, source, max_extra=4), [plain_greedy(model, [EOS], 5, 0.6)])
+    assert_same(beam_search(model, source, 3, max_extra=4)[0], plain_beam(model, [EOS], 5, 3, 0.6)[0][:1])
+
+
+@pytest.mark.parametrize("beam", [2, 5])
+def test_scores_are_those_of_the_returned_pieces_and_in_order(beam: int) -> None:
+    model = random_model(7, 15, peak=1.5)
+    sources = random_sources(7, 15, [6, 2, 4])
+    found = beam_search(model, pad(sources), beam, alpha=0.6, max_extra=6, n_best=beam)
+    for source, hypotheses in zip(sources, found, strict=True):
+        assert len({h.ids for h in hypotheses}) == len(hypotheses) == beam
+        assert [h.score for h in hypotheses] == sorted((h.score for h in hypotheses), reverse=True)
+        for h in hypotheses:
+            log_p = model(torch.tensor([source]), torch.tensor([[2, *h.ids[:-1]]]))[0].log_softmax(-1)
+            total = sum(log_p[place, piece].item() for place, piece in enumerate(h.ids))
+            assert h.log_probability == pytest.approx(total, abs=1e-4)
+            assert h.score == pytest.approx(total / ((5 + len(h.ids)) / 6) ** 0.6, abs=1e-4)
+
+
+def test_fewer_hypotheses_where_fewer_exist() -> None:
+    """One word and at most two pieces: two sequences in all."""
+    (found,) = beam_search(random_model(1, 5), torch.tensor([[EOS]]), beam=4, max_extra=1, n_best=4)
+    assert sorted(h.ids for h in found) == [(EOS,), (4, EOS)]
+
+
+@pytest.mark.parametrize("beam", [1, 4])
+def test_special_pieces_are_never_said(beam: int) -> None:
+    for special in (0, 1, 2):
+        model = speaks_always(random_model(2, 8), piece=special, never=EOS)
+        source = pad(random_sources(2, 8, [3, 1]))
+        found = [h[0] for h in beam_search(model, source, beam, max_extra=4)] + greedy(model, source, max_extra=4)
+        assert all(set(h.ids[:-1]).isdisjoint({0, 1, 2, EOS}) for h in found)
+
+
+@pytest.mark.parametrize("search", [lambda m, s: greedy(m, s, 4), lambda m, s: beam_search(m, s, 3, max_extra=4)])
+def test_a_model_of_not_a_numbers_ends(search: Any) -> None:
+    model = random_model(1, 8)
+    with torch.no_grad():
+        model.embedding.weight_VD.fill_(math.nan)
+    assert len(search(model, pad(random_sources(1, 8, [3, 1])))) == 2
+
+
+def test_length_penalty() -> None:
+    assert length_penalty(1, 0.6) == 1.0
+    assert length_penalty(7, 0.0) == 1.0
+    assert length_penalty(7, 1.0) == pytest.approx(2.0)
+    assert length_penalty(19, 0.5) == pytest.approx(2.0)

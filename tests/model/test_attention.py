@@ -1,0 +1,184 @@
+"""Section 3.2 against torch's own attention and against the formula, in float64."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch_twins import causal, randomised, small, twin_attention
+
+from heedful.model.attention import (
+    KeysValues,
+    MultiHeadAttention,
+    causal_mask,
+    fast_attention,
+    plain_attention,
+)
+
+TOLERANCE = {"rtol": 0.0, "atol": 1e-10}
+
+
+def normal(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def by_loops(q: Tensor, k: Tensor, v: Tensor, may_attend: Tensor) -> tuple[Tensor, Tensor]:
+    """Eq. 1 for one head, a number at a time."""
+    T, S, d_k = len(q), len(k), q.shape[1]
+    weights = torch.zeros(T, S, dtype=torch.float64)
+    for t in range(T):
+        scores = {s: float(sum(q[t, i] * k[s, i] for i in range(d_k))) / d_k**0.5 for s in range(S) if may_attend[t, s]}
+        largest = max(scores.values())
+        total = sum(math.exp(score - largest) for score in scores.values())
+        for s, score in scores.items():
+            weights[t, s] = math.exp(score - largest) / total
+    return weights @ v, weights
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_plain_attention_is_eq_1_where_d_k_is_not_d_v(masked: bool) -> None:
+    q, k, v = normal(2, 3, 4, 5, seed=1), normal(2, 3, 6, 5, seed=2), normal(2, 3, 6, 7, seed=3)
+    mask = torch.rand(2, 1, 4, 6, generator=torch.Generator().manual_seed(4)) < 0.6 if masked else None
+    if mask is not None:
+        mask[..., 0] = True
+    heads, weights = plain_attention(q, k, v, mask)
+    assert heads.shape == (2, 3, 4, 7)
+    for b in range(2):
+        for h in range(3):
+            allowed = torch.ones(4, 6, dtype=torch.bool) if mask is None else mask[b, 0]
+            expected_heads, expected_weights = by_loops(q[b, h], k[b, h], v[b, h], allowed)
+            torch.testing.assert_close(heads[b, h], expected_heads, **TOLERANCE)
+            torch.testing.assert_close(weights[b, h], expected_weights, **TOLERANCE)
+
+
+def test_masked_positions_get_no_weight_and_rows_sum_to_one() -> None:
+    mask = torch.tensor([True, False, True, False])
+    _, weights = plain_attention(100 * normal(1, 2, 3, 4), 100 * normal(1, 2, 4, 4, seed=1), normal(1, 2, 4, 4), mask)
+    assert (weights[..., ~mask] == 0).all()
+    torch.testing.assert_close(weights.sum(dim=-1), torch.ones(1, 2, 3, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("T", [1, 5])
+@pytest.mark.parametrize("d_v", [4, 9])
+@pytest.mark.parametrize("kind", ["open", "padded", "causal"])
+def test_fast_attention_equals_plain_attention(kind: str, d_v: int, T: int) -> None:
+    q, k, v = normal(3, 2, T, 4, seed=5), normal(3, 2, T, 4, seed=6), normal(3, 2, T, d_v, seed=7)
+    masks = {
+        "open": None,
+        "padded": (torch.arange(T) < torch.tensor([1, 3, 5])[:, None])[:, None, None, :],
+        "causal": causal_mask(T, torch.device("cpu")),
+    }
+    expected, _ = plain_attention(q, k, v, masks[kind])
+    given = None if kind == "causal" else masks[kind]
+    torch.testing.assert_close(fast_attention(q, k, v, given, causal=kind == "causal"), expected, **TOLERANCE)
+
+
+def test_causal_mask_lets_a_position_see_itself_and_those_before_it() -> None:
+    mask = causal_mask(4, torch.device("cpu"))
+    assert mask.tolist() == [[s <= t for s in range(4)] for t in range(4)]
+
+
+def test_gradient_of_plain_attention_by_finite_differences() -> None:
+    inputs = [normal(1, 2, 3, 4, seed=seed).requires_grad_() for seed in (1, 2, 3)]
+    mask = causal_mask(3, torch.device("cpu"))
+    assert torch.autograd.gradcheck(lambda q, k, v: plain_attention(q, k, v, mask)[0], inputs)
+
+
+def test_dropout_on_the_weights_keeps_their_mean() -> None:
+    torch.manual_seed(0)
+    ones = torch.ones(200, 4, 10, 1, dtype=torch.float64)
+    dropped, weights = plain_attention(normal(200, 4, 10, 3), normal(200, 4, 10, 3, seed=1), ones, dropout=0.3)
+    assert dropped.std() > 0.1
+    assert dropped.mean().item() == pytest.approx(1.0, abs=0.01)
+    torch.testing.assert_close(weights.sum(-1), ones[..., 0])  # the weights that are shown are those before dropout
+
+
+@pytest.mark.parametrize("want_weights", [False, True], ids=["fast", "plain"])
+@pytest.mark.parametrize("kind", ["self", "cross", "padded", "causal"])
+def test_multi_head_attention_against_torch(kind: str, want_weights: bool) -> None:
+    ours = randomised(MultiHeadAttention(small()), seed=1)
+    x = normal(3, 5, 12, seed=2)
+    memory = normal(3, 7, 12, seed=3) if kind in ("cross", "padded") else x
+    real = torch.arange(7) < torch.tensor([7, 4, 1])[:, None]
+    expected, expected_weights = twin_attention(ours)(
+        x,
+        memory,
+        memory,
+        key_padding_mask=~real if kind == "padded" else None,
+        attn_mask=causal(5) if kind == "causal" else None,
+        average_attn_weights=False,
+    )
+    mask = real[:, None, None, :] if kind == "padded" else None
+    output, weights = ours(
+        x, ours.keys_values(memory), mask=mask, causal=kind == "causal", want_weights=want_weights
+    )
+    torch.testing.assert_close(output, expected, **TOLERANCE)
+    assert (weights is not None) == want_weights
+    if want_weights:
+        torch.testing.assert_close(weights, expected_weights, **TOLERANCE)
+
+
+def test_against_torch_functional_with_separate_projections() -> None:
+    ours = randomised(MultiHeadAttention(small()), seed=4)
+    x, memory = normal(2, 4, 12, seed=5), normal(2, 6, 12, seed=6)
+    expected, _ = F.multi_head_attention_forward(
+        *(t.transpose(0, 1) for t in (x, memory, memory)),
+        embed_dim_to_check=12,
+        num_heads=3,
+        in_proj_weight=None,
+        in_proj_bias=torch.cat([ours.query.bias, ours.key.bias, ours.value.bias]),
+        bias_k=None,
+        bias_v=None,
+        add_zero_attn=False,
+        dropout_p=0.0,
+        out_proj_weight=ours.output.weight,
+        out_proj_bias=ours.output.bias,
+        use_separate_proj_weight=True,
+        q_proj_weight=ours.query.weight,
+        k_proj_weight=ours.key.weight,
+        v_proj_weight=ours.value.weight,
+    )
+    output, _ = ours(x, ours.keys_values(memory))
+    torch.testing.assert_close(output, expected.transpose(0, 1), **TOLERANCE)
+
+
+@pytest.mark.parametrize(("h", "d_k", "d_v"), [(3, 2, 5), (5, 4, 1), (1, 7, 12)])
+def test_free_widths_of_heads_by_the_formula_of_section_3_2_2(h: int, d_k: int, d_v: int) -> None:
+    """Concat(head_1, …, head_h) W^O, head_i = Attention(QW_i^Q, KW_i^K, VW_i^V)."""
+    ours = randomised(MultiHeadAttention(small(h=h, d_k=d_k, d_v=d_v)), seed=h)
+    x, memory = normal(1, 4, 12, seed=5), normal(1, 6, 12, seed=6)
+    heads = []
+    for i in range(h):
+        own = slice(i * d_k, (i + 1) * d_k), slice(i * d_k, (i + 1) * d_k), slice(i * d_v, (i + 1) * d_v)
+        q, k, v = (
+            data[0] @ linear.weight[part].T + linear.bias[part]
+            for data, linear, part in zip((x, memory, memory), (ours.query, ours.key, ours.value), own, strict=True)
+        )
+        heads.append(by_loops(q.detach(), k.detach(), v.detach(), torch.ones(4, 6, dtype=torch.bool))[0])
+    expected = torch.cat(heads, dim=1) @ ours.output.weight.T + ours.output.bias
+    output, _ = ours(x, ours.keys_values(memory))
+    torch.testing.assert_close(output[0], expected, **TOLERANCE)
+
+
+def test_hypotheses_of_a_sentence_share_its_memory() -> None:
+    ours = randomised(MultiHeadAttention(small()), seed=7)
+    memory, x = normal(2, 5, 12, seed=8), normal(2 * 4, 1, 12, seed=9)
+    mask = torch.tensor([[True] * 5, [True, True, False, False, False]])[:, None, None, :]
+    shared, _ = ours(x, ours.keys_values(memory), mask)
+    repeated = KeysValues(*(t.repeat_interleave(4, dim=0) for t in ours.keys_values(memory)))
+    alone, _ = ours(x, repeated, mask.repeat_interleave(4, dim=0))
+    torch.testing.assert_close(shared, alone, **TOLERANCE)
+
+
+@pytest.mark.parametrize("want_weights", [False, True])
+def test_attention_dropout_is_for_training_only(want_weights: bool) -> None:
+    plain, dropping = (randomised(MultiHeadAttention(small(attention_dropout=p))) for p in (0.0, 0.5))
+    x = normal(2, 6, 12)
+    expected, _ = plain(x, plain.keys_values(x), want_weights=want_weights)
+    in_training, _ = dropping(x, dropping.keys_values(x), want_weights=want_weights)
+    assert not torch.allclose(in_training, expected)
+    in_use, _ = dropping.eval()(x, dropping.keys_values(x), want_weights=want_weights)
+    torch.testing.assert_close(in_use, expected, **TOLERANCE)

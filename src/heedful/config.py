@@ -48,6 +48,8 @@ def _one_of(config: object, section: str, name: str, allowed: tuple[str, ...]) -
 class DataConfig:
     """[data]: which text, and which of its pairs are used."""
 
+    builtin: bool = False  # the built-in English-German pair instead of files
+    builtin_pairs: int = 100_000  # how much of it
     source: tuple[str, ...] = ()  # files: plain, .gz, or .tsv with both sides
     target: tuple[str, ...] = ()  # as many files as `source`; none where `source` is .tsv
     valid_source: tuple[str, ...] = ()
@@ -62,6 +64,11 @@ class DataConfig:
 
     def __post_init__(self) -> None:
         _at_least(self, "data", 2, "max_length")
+        _at_least(self, "data", 1, "builtin_pairs")
+        _require(
+            not (self.builtin and (self.source or self.target)),
+            "data.builtin = true and data.source were both given; train on one of them.",
+        )
         _at_least(self, "data", 1.0, "max_ratio")
         _at_least(self, "data", 261, "vocab_size")  # 256 bytes, 4 special pieces, and one to learn
 

@@ -33,6 +33,7 @@ def build_parser() -> tuple[_Parser, dict[str, _Parser]]:
     parser.add_argument("--version", action="version", version=f"heedful {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     declare = {
+        "demo": (_demo_options, "the whole road on the built-in language pair, in minutes"),
         "train": (
             _train_options,
             "train by a recipe, or on two text files; the same command continues a run",
@@ -51,6 +52,10 @@ def build_parser() -> tuple[_Parser, dict[str, _Parser]]:
 
 
 __doc_line__ = "Train a translator from two text files, look at what it attends to, and ship it."
+
+
+def _demo_options(parser: _Parser) -> None:
+    parser.add_argument("--out", default="runs/demo", metavar="RUN", help="the run's directory (default: runs/demo)")
 
 
 def _train_options(parser: _Parser) -> None:
@@ -148,7 +153,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def run(parsed: argparse.Namespace) -> None:
-    if parsed.command == "train":
+    if parsed.command == "demo":
+        from heedful.cli.demo import demo as command
+    elif parsed.command == "train":
         from heedful.cli.train import train as command
     elif parsed.command == "translate":
         from heedful.cli.translate import translate as command

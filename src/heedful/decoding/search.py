@@ -161,7 +161,7 @@ class _Beams:
     def _is_over(self, b: int) -> bool:
         best_live = float(self.scores_BW[b].max())
         found = self.finished[self.sentences[b]]
-        if best_live == -math.inf or len(found) >= self.beam:
+        if not best_live > -math.inf or len(found) >= self.beam:  # not a number is no hypothesis either
             return True
         if len(found) < self.n_best:
             return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, overload
@@ -13,7 +14,7 @@ import torch.nn.functional as F
 from heedful.config import BOS, EOS, PAD
 from heedful.data.batches import pad
 from heedful.decoding.search import Hypothesis, beam_search, greedy
-from heedful.errors import InputError, UsageError
+from heedful.errors import InputError, ModelError, UsageError
 from heedful.model.transformer import AttentionWeights
 from heedful.storage.model_directory import Model
 from heedful.text.corpus import clean
@@ -105,7 +106,10 @@ class Translator:
 
     def score(self, sources: Sequence[str], targets: Sequence[str], *, first_line: int = 1) -> list[PairScore]:
         """How likely the model finds each target, given its source (teacher forcing)."""
-        pairs = [(self.ids(source), self.ids(target)) for source, target in zip(sources, targets, strict=True)]
+        sides = list(zip(sources, targets, strict=True))
+        for number, pair in enumerate(sides, start=first_line):
+            check_text("\n".join(pair), f"line {number}")
+        pairs = [(self.ids(source), self.ids(target)) for source, target in sides]
         results: list[PairScore] = [PairScore(0.0, 0)] * len(pairs)
         longest = [max(map(len, pair)) for pair in pairs]
         for number, pieces in enumerate(longest, start=first_line):
@@ -164,8 +168,12 @@ class Translator:
         source_BS = pad(sources).to(self.device)
         transformer, extra = self.model.transformer, self.model.decoding.max_extra
         if settings.beam == 1:
-            return [[found] for found in greedy(transformer, source_BS, extra, settings.alpha)]
-        return beam_search(transformer, source_BS, settings.beam, settings.alpha, extra, settings.n_best)
+            found = [[best] for best in greedy(transformer, source_BS, extra, settings.alpha)]
+        else:
+            found = beam_search(transformer, source_BS, settings.beam, settings.alpha, extra, settings.n_best)
+        if any(not hypotheses or math.isnan(hypotheses[0].score) for hypotheses in found):
+            raise ModelError("The model cannot translate: its probabilities are not numbers. Its weights are damaged.")
+        return found
 
     def _translation(self, source: list[int], hypotheses: list[Hypothesis], attention: bool) -> Translation:
         best, *others = (self._text(hypothesis) for hypothesis in hypotheses)

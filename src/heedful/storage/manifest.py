@@ -63,7 +63,8 @@ def _read(directory: Path, error: type[InputError]) -> dict[str, dict[str, Any]]
 
 def _is_entry(name: str, facts: dict[str, Any]) -> bool:
     plain = name == Path(name).name and name not in (".", "..", "")
-    return plain and set(facts) == {"bytes", "sha256"}
+    kinds = {key: type(value) for key, value in facts.items()}
+    return plain and kinds == {"bytes": int, "sha256": str}
 
 
 def _digest(files: dict[str, dict[str, Any]]) -> str:

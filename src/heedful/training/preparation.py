@@ -23,6 +23,7 @@ from heedful.files import clear_unfinished, write_durably
 from heedful.recipes import Settings
 from heedful.storage.model_directory import Model
 from heedful.storage.run_directory import RunDirectory, open_model
+from heedful.text.builtin_corpus import VALIDATION_PAIRS, BuiltinCorpus
 from heedful.text.corpus import Corpus, clean
 from heedful.text.tokenizer import SAMPLE, Tokenizer, learn
 from heedful.training import choices
@@ -30,6 +31,7 @@ from heedful.training.choices import Choice, CorpusSize
 
 MAY_CHANGE = ("steps", "patience", "keep", "validate_every", "log_every")
 
+ParallelText = Corpus | BuiltinCorpus
 Say = Callable[[str], None]
 
 
@@ -39,7 +41,7 @@ class Prepared:
     tokenizer: Tokenizer
     train: Store
     valid: Store
-    valid_corpus: Corpus
+    valid_corpus: ParallelText
 
 
 def begin(run: RunDirectory, settings: Settings, device: torch.device, say: Say) -> Prepared:
@@ -47,7 +49,7 @@ def begin(run: RunDirectory, settings: Settings, device: torch.device, say: Say)
     recipes.build(settings)  # a wrong value is said before the corpus is read
     run.path.mkdir(parents=True, exist_ok=True)
     clear_unfinished(run.path)
-    settings = _with_init(settings)
+    settings = _with_init(_with_languages(settings))
     threads = settings.get("training", {}).get("threads", 0) or os.cpu_count() or 1
     train, valid = corpora(settings)
     tokenizer, choice = _tokenizer(settings, train, threads, say)
@@ -99,8 +101,11 @@ def resume(run: RunDirectory, settings: Settings) -> Prepared:
     return Prepared(recipe, tokenizer, stores[0], stores[1], valid)
 
 
-def corpora(settings: Settings) -> tuple[Corpus, Corpus]:
+def corpora(settings: Settings) -> tuple[ParallelText, ParallelText]:
+    """Training and validation text."""
     data = DataConfig(**settings.get("data", {}))
+    if data.builtin:
+        return BuiltinCorpus("train", data.builtin_pairs), BuiltinCorpus("valid", VALIDATION_PAIRS)
     train = Corpus.of(data.source, data.target, "training")
     if not data.valid_source:
         raise UsageError(
@@ -108,6 +113,12 @@ def corpora(settings: Settings) -> tuple[Corpus, Corpus]:
             "--valid-target) to a few hundred pairs that are not in the training text."
         )
     return train, Corpus.of(data.valid_source, data.valid_target, "validation")
+
+
+def _with_languages(settings: Settings) -> Settings:
+    builtin = settings.get("data", {}).get("builtin")
+    own: Settings = {"data": {"source_language": "en", "target_language": "de"}}
+    return recipes.merged(own, settings) if builtin else settings
 
 
 def _with_init(settings: Settings) -> Settings:
@@ -136,7 +147,7 @@ def _with_init(settings: Settings) -> Settings:
     return recipes.merged(inherited, settings)
 
 
-def _tokenizer(settings: Settings, train: Corpus, threads: int, say: Say) -> tuple[Tokenizer, Choice | None]:
+def _tokenizer(settings: Settings, train: ParallelText, threads: int, say: Say) -> tuple[Tokenizer, Choice | None]:
     data = settings.get("data", {})
     if init := settings.get("training", {}).get("init"):
         return open_model(Path(init)).tokenizer, None
@@ -154,7 +165,7 @@ def _tokenizer(settings: Settings, train: Corpus, threads: int, say: Say) -> tup
     return tokenizer, chosen
 
 
-def _sample(corpus: Corpus, pairs: int, lowercase: bool) -> Iterator[str]:
+def _sample(corpus: ParallelText, pairs: int, lowercase: bool) -> Iterator[str]:
     """Lines to learn pieces from: all, or evenly spaced ones of a large corpus."""
     every = -(-2 * pairs // SAMPLE)
     for pair in islice(corpus.pairs(), 0, None, every):
@@ -165,7 +176,7 @@ def _sample(corpus: Corpus, pairs: int, lowercase: bool) -> Iterator[str]:
 def _store(
     run: RunDirectory,
     name: str,
-    corpus: Corpus,
+    corpus: ParallelText,
     tokenizer: Tokenizer,
     rules: DataConfig,
     threads: int,
@@ -182,7 +193,7 @@ def _store(
     return store
 
 
-def _facts(corpus: Corpus, tokenizer: Tokenizer) -> dict[str, str]:
+def _facts(corpus: ParallelText, tokenizer: Tokenizer) -> dict[str, str]:
     return {"text": corpus.digest(), "tokeniser": hashlib.sha256(tokenizer.model).hexdigest()}
 
 

@@ -15,6 +15,7 @@ from heedful.decoding.translator import Translator
 from heedful.evaluation.scores import bleu
 from heedful.model.transformer import Transformer
 from heedful.storage.model_directory import Model, TextFacts
+from heedful.text.builtin_corpus import BuiltinCorpus
 from heedful.text.corpus import Corpus, Pair
 from heedful.text.tokenizer import Tokenizer
 from heedful.training.loss import batch_loss, perplexity
@@ -32,7 +33,7 @@ class Scores:
 
 
 class Validation:
-    def __init__(self, store: Store, corpus: Corpus, tokenizer: Tokenizer, text: TextFacts) -> None:
+    def __init__(self, store: Store, corpus: Corpus | BuiltinCorpus, tokenizer: Tokenizer, text: TextFacts) -> None:
         self.store = store
         self.pairs: list[Pair] = list(islice(corpus.pairs(), MOST_DECODED))
         self.tokenizer = tokenizer

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from heedful.text.builtin.words import Adjective
 
-# english  german  stem or -  kinds ("state" marks what can be a passing reason: because he is tired)
+# english  german  stem or -  kinds; "state" marks a passing state of a person, "good" what one likes in a thing
 _TABLE = """
-old alt - person,animal,text,thing,clothes,machine,vehicle,furniture,part,place
+old alt - person,animal,text,thing,clothes,machine,vehicle,furniture,part,place,paper
 young jung - person,animal
 tall groß - person
 friendly freundlich - person,animal
@@ -25,19 +25,19 @@ happy glücklich - person,state
 sad traurig - person,state
 nervous nervös - person,state
 wild wild - animal
-small klein - animal,text,thing,plant,clothes,machine,vehicle,furniture,part,room,place
+small klein - animal,thing,plant,clothes,machine,vehicle,furniture,part,room,place,fruit
 big groß - animal,thing,machine,vehicle,furniture,part,room,place
-new neu - text,thing,clothes,machine,vehicle,furniture
-beautiful schön - thing,plant,clothes,furniture,place,animal
-expensive teuer teur thing,clothes,machine,vehicle,furniture
-cheap billig - thing,clothes,machine,furniture
+new neu - text,thing,clothes,machine,vehicle,furniture,paper,good
+beautiful schön - thing,plant,clothes,furniture,place,animal,good
+expensive teuer teur thing,clothes,machine,vehicle,furniture,food,fruit,drink,plant
+cheap billig - thing,clothes,machine,furniture,food,fruit,drink,vehicle,good
 heavy schwer - thing,machine,furniture
-modern modern - machine,furniture,vehicle
+modern modern - machine,furniture,vehicle,good
 broken kaputt - machine,vehicle
 dirty schmutzig - animal,thing,clothes,vehicle,room
-clean sauber - thing,clothes,room
-interesting interessant - text,event
-boring langweilig - text,event
+clean sauber - thing,clothes,room,good
+interesting interessant - text,event,paper,good
+boring langweilig - text,event,paper
 long lang - text,event
 short kurz - text,event
 red rot - colour
@@ -46,14 +46,14 @@ green grün - colour
 black schwarz - colour
 white weiß - colour
 yellow gelb - colour
-fresh frisch - food,fruit
-delicious köstlich - food,fruit
+fresh frisch - food,fruit,good
+delicious köstlich - food,fruit,good
 cold kalt - food,drink
 hot heiß - drink
-sweet süß - fruit,drink
+sweet süß - fruit,drink,good
 quiet ruhig - place
 dark dunkel dunkl room
-warm warm - room,clothes
+warm warm - room,clothes,good
 """
 
 

@@ -149,17 +149,20 @@ def predicate(choose: Choose, subject: Nominal, reason: bool) -> Predicate:
     return said_of(choose, kind, named.adjectives)
 
 
-def said_of(choose: Choose, kind: str, avoid: tuple[Adjective, ...] = ()) -> Predicate:
-    """An adjective of a kind, sometimes with very."""
-    adjective = choose.pick(_sayable(kind, avoid))
+def said_of(choose: Choose, kind: str, avoid: tuple[Adjective, ...] = (), good: bool | None = None) -> Predicate:
+    """An adjective of a kind, sometimes with very; `good` asks for one that one likes or dislikes in a thing."""
+    adjective = choose.pick(_sayable(kind, avoid, good))
     if adjective.english in _UNGRADABLE:
         return Predicate(adjective, None)
     return Predicate(adjective, choose.pick((None, None, fw.VERY)))
 
 
 @cache
-def _sayable(kind: str, avoid: tuple[Adjective, ...]) -> tuple[Adjective, ...]:
-    return tuple(each for each in BY_KIND[kind] if not clashes(each, avoid))
+def _sayable(kind: str, avoid: tuple[Adjective, ...], good: bool | None) -> tuple[Adjective, ...]:
+    options = BY_KIND[kind]
+    if good is not None:
+        options = tuple(each for each in options if ("good" in each.kinds) == good)
+    return tuple(each for each in options if not clashes(each, avoid)) or options
 
 
 # Complements

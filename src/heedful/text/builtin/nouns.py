@@ -63,7 +63,7 @@ elephant elephants Elefant m Elefanten animal wild Elefanten
 
 book books Buch n Bücher text readable,writable,portable,ware,gift
 letter letters Brief m Briefe text readable,writable,portable,post
-newspaper newspapers Zeitung f Zeitungen text readable,portable,ware
+newspaper newspapers Zeitung f Zeitungen paper readable,portable,ware
 story stories Geschichte f Geschichten text readable,writable,tale
 map maps Karte f Karten thing portable,ware,gift
 key keys Schlüssel m Schlüssel thing portable

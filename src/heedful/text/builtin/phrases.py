@@ -84,11 +84,17 @@ def nouns_for(tag: str, avoid: Noun | None, policy: str) -> tuple[Noun, ...]:
     return tuple(noun for noun in nouns.BY_TAG[tag] if noun is not avoid and shells(noun, policy))
 
 
+def _unfit(adjective: Adjective, noun: Noun) -> bool:
+    """The same stem twice (der junge Junge), or an old child."""
+    if noun.german.lower().startswith(adjective.stem):
+        return True
+    return adjective.english == "old" and noun.english in ("boy", "girl", "child")
+
+
 @cache
 def adjective_sets(noun: Noun) -> tuple[tuple[Adjective, ...], ...]:
     """No adjective half of the time; else one that fits, or one before a colour."""
-    # not the same stem twice: der junge Junge
-    fitting = tuple(each for each in adjectives.BY_KIND[noun.kind] if not noun.german.lower().startswith(each.stem))
+    fitting = tuple(each for each in adjectives.BY_KIND[noun.kind] if not _unfit(each, noun))
     colours = adjectives.BY_KIND["colour"] if noun.kind in adjectives.COLOURED else ()
     single: list[tuple[Adjective, ...]] = [(each,) for each in (*fitting, *colours)]
     # A second adjective is a colour: the one order that is the same in both languages, and takes no comma.

@@ -95,8 +95,8 @@ _CONTENT: tuple[tuple[Verb, Conjunction, str, bool], ...] = (
     (_KNOW, fw.WHETHER, "polar", False),
 )
 _GETTING = tuple(verb for verb in _ON_THINGS if verb.english in ("buy", "need"))
-# Done to a thing because, or although, it is as it is.
-_JUDGED = frozenset({"buy", "sell", "need", "read", "eat", "drink", "wash", "repair", "carry", "bring", "try"})
+# Done with a thing because one likes it, except sell.
+_JUDGED = frozenset({"buy", "sell", "read", "eat", "drink", "bring", "try"})
 _JUDGING = tuple(verb for verb in _ON_THINGS if verb.english in _JUDGED)
 _USES = frozenset({"read", "eat", "drink", "paint", "photograph", "repair", "try", "give", "show", "lend", "offer"})
 
@@ -228,15 +228,17 @@ def _about_thing(choose: Choose) -> Sentence:
     plan = Plan("statement", tense, person, negation=False, adjunct=False, events=False)
     plan = plan._replace(object_policy="antecedent")
     first = clauses.clause(choose, _GETTING if used else _JUDGING, plan)
-    assert isinstance(first.accusative, NounPhrase)
+    thing = first.accusative
+    assert isinstance(thing, NounPhrase)
     conjunction = fw.BECAUSE if used else choose.pick((fw.BECAUSE, fw.ALTHOUGH))
-    pronoun = phrases.pronoun_for(first.accusative)
-    about = Plan("dependent", tense, negation=False, time="none", adjunct=False)
+    pronoun = phrases.pronoun_for(thing)
     if used:
-        about = about._replace(tenses=tense + " modal", subject=_again(person), object=pronoun)
-        second = clauses.clause(choose, _uses(first.accusative.noun), about)
+        about = Plan("dependent", tense + " modal", _again(person), negation=False, object=pronoun)
+        second = clauses.clause(choose, _uses(thing.noun), about._replace(time="none", adjunct=False))
     else:
-        second = clauses.clause(choose, (verbs.BE,), about._replace(subject=pronoun))
+        good = (conjunction is fw.BECAUSE) == (first.verb.english != "sell")
+        said = clauses.said_of(choose, thing.noun.kind, thing.adjectives, good)
+        second = choose.settle(Clause("dependent", pronoun, verbs.BE, tense, predicate=said))
     return Sentence("subordinate", first, second, conjunction)
 
 
@@ -255,7 +257,8 @@ def _content(choose: Choose) -> Sentence:
     verb, conjunction, mood, negated = choose.pick(_CONTENT)
     subject = _knower(choose)
     first = choose.settle(Clause(mood, subject, verb, negated=negated))
-    plan = Plan("dependent", negation=not negated and conjunction is fw.THAT, avoid=phrases.noun_of(subject))
+    plan = Plan("dependent", "event" if verb is _HOPE else "free", avoid=phrases.noun_of(subject))
+    plan = plan._replace(negation=not negated and conjunction is fw.THAT)
     second = clauses.clause(choose, clauses.ALL, plan)
     return Sentence("content", first, second, conjunction)
 

@@ -1,0 +1,43 @@
+"""A picture of cross-attention: what each word of the translation was made from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from torch import Tensor
+
+from heedful.decoding.translator import Attention
+from heedful.errors import UsageError
+from heedful.views.words import group_pieces, weights_of_words
+
+
+def sharpest_layer(cross_NHTS: Tensor) -> int:
+    """The layer whose heads together point most clearly: the highest mean of each row's largest weight."""
+    return int(cross_NHTS.mean(dim=1).amax(dim=-1).mean(dim=-1).argmax())
+
+
+def draw_cross_attention(attention: Attention, path: Path) -> None:
+    """Mean over the heads of the sharpest layer, words on both axes, as .png or .svg."""
+    try:
+        import matplotlib
+
+        matplotlib.use("Agg")
+        from matplotlib import pyplot
+    except ImportError:
+        raise UsageError("Pictures need matplotlib: pip install 'heedful[plot]'.") from None
+    source, source_owners = group_pieces(attention.source)
+    target, target_owners = group_pieces(attention.target)
+    layer = sharpest_layer(attention.cross)
+    weights = weights_of_words(attention.cross[layer].mean(dim=0), target_owners, source_owners)
+    figure, axes = pyplot.subplots(figsize=(1.6 + 0.55 * len(source), 1.4 + 0.42 * len(target)))
+    image = axes.imshow(weights.numpy(), cmap="Blues", vmin=0, vmax=1, aspect="auto")
+    axes.set_xticks(range(len(source)), source, rotation=45, ha="left")
+    axes.set_yticks(range(len(target)), target)
+    axes.xaxis.tick_top()
+    axes.tick_params(length=0)
+    axes.set_xlabel(f"attention over the source, layer {layer + 1} of {len(attention.cross)}, mean of its heads")
+    axes.set_ylabel("translation")
+    figure.colorbar(image, ax=axes, shrink=0.8, label="weight")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=120, bbox_inches="tight")
+    pyplot.close(figure)

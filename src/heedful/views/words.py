@@ -1,0 +1,32 @@
+"""From pieces to words: a reader wants words on the axes."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+_SPACE, _END = "\u2581", "</s>"
+
+
+def group_pieces(pieces: list[str]) -> tuple[list[str], list[int]]:
+    """Words, and the word that each piece belongs to. A word begins at a space mark; the end symbol stands alone."""
+    words: list[str] = []
+    owners = []
+    for piece in pieces:
+        if not words or piece.startswith(_SPACE) or piece == _END:
+            words.append("")
+        words[-1] += piece.replace(_SPACE, "")
+        owners.append(len(words) - 1)
+    return words, owners
+
+
+def weights_of_words(weights_TS: Tensor, row_owners: list[int], column_owners: list[int]) -> Tensor:
+    """Weights between words: summed over the pieces attended to, averaged over the pieces that attend.
+
+    Rows that summed to 1 still do.
+    """
+    columns = torch.zeros(weights_TS.shape[0], max(column_owners) + 1)
+    columns.index_add_(1, torch.tensor(column_owners), weights_TS)
+    rows = torch.zeros(max(row_owners) + 1, columns.shape[1])
+    rows.index_add_(0, torch.tensor(row_owners), columns)
+    return rows / torch.bincount(torch.tensor(row_owners))[:, None]

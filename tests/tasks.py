@@ -5,9 +5,15 @@ Each line is a pure function of (seed, index), so a held-out line is one whose i
 
 from __future__ import annotations
 
+import fcntl
+import os
 import random
+import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 LETTERS = "abcdefgh"
 
@@ -52,3 +58,78 @@ def write(directory: Path, name: str, content: Pairs) -> tuple[Path, Path]:
     for side, path in enumerate(paths):
         path.write_text("".join(f"{pair[side]}\n" for pair in content), encoding="utf-8")
     return paths
+
+
+# A run of a second or two: three checkpoints, two validations, an epoch border, dropout.
+TINY: dict[str, Any] = {
+    "data.vocab_size": 300,
+    "data.max_length": 40,
+    "model.N": 1,
+    "model.d_model": 16,
+    "model.d_ff": 32,
+    "model.h": 2,
+    "model.dropout": 0.2,
+    "training.steps": 12,
+    "training.batch_tokens": 64,
+    "training.warmup_steps": 4,
+    "training.learning_rate": 0.2,
+    "training.log_every": 1,
+    "training.validate_every": 6,
+    "training.save_every": 4,
+    "training.average": 3,
+    "training.patience": 0,
+    "training.threads": 1,
+}
+
+
+def tiny_corpus(directory: Path) -> dict[str, str]:
+    """The four files of a small reversal corpus, as keys of a recipe."""
+    train, valid = (
+        write(directory, "train", pairs(reverse, range(80))),
+        write(directory, "valid", pairs(reverse, range(80, 86))),
+    )
+    names = ("data.source", "data.target", "data.valid_source", "data.valid_target")
+    return {name: str(path) for name, path in zip(names, (*train, *valid), strict=True)}
+
+
+def set_options(settings: dict[str, Any]) -> list[str]:
+    """The same settings for the command line."""
+    return [part for key, value in settings.items() for part in ("--set", f"{key}={value}")]
+
+
+def file_options(corpus: dict[str, str]) -> list[str]:
+    """A corpus for the command line."""
+    return [part for key, path in corpus.items() for part in (key.replace("data.", "--").replace("_", "-"), path)]
+
+
+def once(factory: pytest.TempPathFactory, name: str, build: Callable[[Path], object]) -> Path:
+    """A directory that is built once, whichever worker of a test session comes first."""
+    base = factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    directory = shared / name
+    with (shared / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not directory.exists():
+            try:
+                build(directory)
+            except BaseException:
+                shutil.rmtree(directory, ignore_errors=True)
+                raise
+    return directory
+
+
+def tiny_run(factory: pytest.TempPathFactory) -> Path:
+    """A finished run of TINY beside its corpus: RUN is `run`, the text `text`. To be read, not written."""
+
+    def build(directory: Path) -> None:
+        from heedful.training.run import train
+
+        train(out=directory / "run", set={**tiny_corpus(directory / "text"), **TINY})
+
+    return once(factory, "tiny", build)
+
+
+def entries_without_clock(log: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
+    """A log's entries of a kind, without what depends on the machine's speed."""
+    clock = ("seconds", "tokens_per_second")
+    return [{key: entry[key] for key in entry if key not in clock} for entry in log if entry["kind"] == kind]

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from heedful.config import BOS, EOS, PAD, DataConfig
@@ -149,7 +149,10 @@ def naive_cut(pairs: list[tuple[int, int]], budget: int) -> list[int]:
     return [*starts, len(pairs)]
 
 
-@given(LENGTHS, st.integers(1, 300), st.booleans())
+@settings(max_examples=200)
+@given(LENGTHS, st.one_of(st.integers(1, 300), st.sampled_from([40, 60, 80, 120, 240])), st.booleans())
+@example([(2, 2)] * 5, 4, True)  # the budget itself is allowed
+@example([(3, 2), (2, 2), (2, 2)], 5, True)
 def test_cut_against_a_plain_loop(pairs, budget, in_order):
     if in_order:
         pairs = sorted(pairs, key=lambda pair: pair[1])

@@ -34,9 +34,11 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
         raise UsageError("--data-root goes with a recipe.")
     if not arguments.out:
         raise UsageError("Where should the run go? Give --out RUN.")
-    if not files.get("source") and not (Path(arguments.out) / "config.toml").is_file():
+    settings = recipes.merged({"data": files}, given)
+    begun = (Path(arguments.out) / "config.toml").is_file()
+    if not (begun or settings["data"].get("source") or settings["data"].get("builtin")):
         raise UsageError("Nothing to train on: give a recipe, or --source, --target, --valid-source, --valid-target.")
-    return recipes.merged(_absolute({"data": files}), _absolute(given))
+    return _absolute(settings)
 
 
 def _absolute(settings: Settings) -> Settings:

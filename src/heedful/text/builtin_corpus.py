@@ -15,13 +15,16 @@ VALIDATION_PAIRS = 1_000
 
 @dataclass(frozen=True)
 class BuiltinCorpus:
-    """The first `count` different sentences of a split."""
+    """The first `size` different sentences of a split."""
 
     split: str
-    count: int
+    size: int
+
+    def count(self) -> int:
+        return self.size
 
     def pairs(self) -> Iterator[Pair]:
-        for pair in builtin.pairs(self.split, self.count):
+        for pair in builtin.pairs(self.split, self.size):
             yield Pair(pair.english, pair.german)
 
     def digest(self) -> str:
@@ -33,7 +36,7 @@ class BuiltinCorpus:
 def _digest(corpus: BuiltinCorpus) -> str:
     total = hashlib.sha256()
     # The grammar is one: its first sentences and the number of them tell one corpus from another.
-    for pair in BuiltinCorpus(corpus.split, min(corpus.count, 1_000)).pairs():
+    for pair in BuiltinCorpus(corpus.split, min(corpus.size, 1_000)).pairs():
         total.update(f"{pair.source}\n{pair.target}\n".encode())
-    total.update(f"{corpus.split} {corpus.count}".encode())
+    total.update(f"{corpus.split} {corpus.size}".encode())
     return total.hexdigest()

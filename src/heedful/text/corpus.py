@@ -55,6 +55,9 @@ class Corpus:
             for source, target in zip(self.source, self.target, strict=True):
                 yield from read_sides(source, target)
 
+    def count(self) -> int:
+        return sum(1 for _ in self.pairs())
+
     def digest(self) -> str:
         """sha256 over the bytes of all files, in order: is this the corpus a run began with?"""
         total = hashlib.sha256()

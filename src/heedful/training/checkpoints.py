@@ -33,6 +33,7 @@ class Progress:
     validations_without_gain: int = 0
     window: dict[str, float] = field(default_factory=dict)  # sums since the log's last line: loss, nll, tokens
     log_bytes: int = 0
+    loss_scale: dict[str, Any] = field(default_factory=dict)  # of fp16; empty otherwise
     facts: dict[str, Any] = field(default_factory=dict)  # digests, threads and versions it was made with
 
 

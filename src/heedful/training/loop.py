@@ -130,6 +130,7 @@ class Loop:
         # The line comes before the length is taken: a run that goes on from here has it in its log.
         self.log.write(self.progress.step, "save")
         self.progress.log_bytes = self.log.length()
+        self.progress.loss_scale = self.updater.scaler.state_dict()
         checkpoints.save(self.run_directory, self.updater.model, self.updater.optimizer, self.progress)
         self._saved_step = self.progress.step
         checkpoints.prune(self.run_directory, self.recipe.training.keep, self.recipe.training.save_every)

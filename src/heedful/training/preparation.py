@@ -155,7 +155,7 @@ def _tokenizer(settings: Settings, train: ParallelText, threads: int, say: Say) 
         tokenizer = Tokenizer.read(Path(data["tokenizer"]))
         return tokenizer, Choice("data", "vocab_size", tokenizer.vocab_size, "as the given tokeniser has it")
     say("reading the text")
-    pairs = sum(1 for _ in train.pairs())
+    pairs = train.count()
     chosen = None if "vocab_size" in data else choices.vocabulary(pairs)
     wanted = chosen.value if chosen else data["vocab_size"]
     say(f"learning a tokeniser of {wanted:,} pieces from {pairs:,} pairs")

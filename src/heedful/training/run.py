@@ -142,6 +142,8 @@ def _restore(run: RunDirectory, prepared: Prepared, device: torch.device, thread
         if (before := progress.facts.get(name)) != now:
             say(f"warning: {name} was {before}, now {now}: the run goes on, but not bit for bit")
     progress.facts = facts
+    if progress.loss_scale:
+        updater.scaler.load_state_dict(progress.loss_scale)
     say(f"continuing {run.path} at step {progress.step:,} of {recipe.training.steps:,}")
     return updater, progress
 

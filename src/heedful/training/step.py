@@ -19,6 +19,7 @@ from heedful.training.loss import batch_loss
 from heedful.training.schedule import learning_rate
 
 _DROPOUT = 3  # keeps this random stream apart from those of data/batches.py
+_LISTED = 10  # lines named in a message
 
 
 @dataclass(frozen=True)
@@ -63,10 +64,11 @@ class Updater:
         self.scaler.unscale_(self.optimizer)
         norm = self._gradient_norm()
         finite = math.isfinite(loss) and math.isfinite(norm)
-        if not finite and self.config.precision != "fp16":
+        # With fp16 an infinite gradient says that the scale is too large; `scaler.update` lowers it.
+        if not finite and not (self.scaler.is_enabled() and math.isfinite(loss)):
             self._refuse_or_skip(step, batches, loss, norm)
-        if finite or self.config.precision == "fp16":
-            self.scaler.step(self.optimizer)  # with fp16 it leaves the weights alone where a gradient is infinite
+        if finite:
+            self.scaler.step(self.optimizer)
         self.scaler.update()
         self.optimizer.zero_grad()
         return StepResult(loss, nll, tokens, rate, norm, skipped=not finite)
@@ -99,10 +101,11 @@ class Updater:
         if self.config.non_finite == "skip":
             return
         what = f"loss is {loss}" if not math.isfinite(loss) else f"gradient's norm is {norm}"
-        lines = ", ".join(str(line) for batch in batches for line in batch.lines[:10])
+        lines = [str(line) for batch in batches for line in batch.lines]
+        listed = ", ".join(lines[:_LISTED]) + (" …" if len(lines) > _LISTED else "")
         raise NonFiniteError(
-            f"Step {step}: the {what}. The weights were not changed. The batch has the pairs of lines {lines}"
-            f"{' …' if sum(len(b.lines) for b in batches) > 10 else ''} of the training text. Look at them; "
+            f"Step {step}: the {what}. The weights were not changed. The batch has the pairs of lines {listed} "
+            "of the training text. Look at them; "
             'lower training.learning_rate, raise training.warmup_steps, or set training.non_finite = "skip".'
         )
 

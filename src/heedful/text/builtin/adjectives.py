@@ -29,8 +29,8 @@ small klein - animal,thing,plant,clothes,machine,vehicle,furniture,part,room,pla
 big groß - animal,thing,machine,vehicle,furniture,part,room,place
 new neu - text,thing,clothes,machine,vehicle,furniture,paper,good
 beautiful schön - thing,plant,clothes,furniture,place,animal,good
-expensive teuer teur thing,clothes,machine,vehicle,furniture,food,fruit,drink,plant
-cheap billig - thing,clothes,machine,furniture,food,fruit,drink,vehicle,good
+expensive teuer teur thing,clothes,machine,vehicle,furniture,food,fruit,drink,plant,water,wine
+cheap billig - thing,clothes,machine,furniture,food,fruit,drink,vehicle,good,water,wine
 heavy schwer - thing,machine,furniture
 modern modern - machine,furniture,vehicle,good
 broken kaputt - machine,vehicle
@@ -48,9 +48,9 @@ white weiß - colour
 yellow gelb - colour
 fresh frisch - food,fruit,good
 delicious köstlich - food,fruit,good
-cold kalt - food,drink
-hot heiß - drink
-sweet süß - fruit,drink,good
+cold kalt - food,drink,water,wine
+hot heiß - drink,water
+sweet süß - fruit,drink,good,wine
 quiet ruhig - place
 dark dunkel dunkl room
 warm warm - room,clothes,good

@@ -37,7 +37,7 @@ _ACTION: dict[str, tuple[TenseChoice, ...]] = {
     "relative": (_PROGRESSIVE,) * 4 + (_PAST,) * 6 + (("present", fw.WANT),),
     "past": (_PAST,) * 4 + (("past", fw.WANT), ("past", fw.HAVE_TO)),
     "simple past": (_PAST,),
-    "present": (_PROGRESSIVE,) * 3 + (("present", fw.WANT), ("present", fw.CAN), ("present", fw.HAVE_TO)),
+    "present": (_PROGRESSIVE,) * 3 + (("present", fw.WANT), ("present", fw.HAVE_TO)),
     "progressive": (_PROGRESSIVE,),
     "condition": (_PRESENT,),
     "future": (_FUTURE,) * 3 + (("present", fw.CAN), ("present", fw.HAVE_TO), ("present", fw.WANT)),
@@ -144,22 +144,28 @@ def predicate(choose: Choose, subject: Nominal, reason: bool) -> Predicate:
     """An adjective that can be said of the subject; as a reason, a passing state of a person."""
     named = subject.antecedent if isinstance(subject, Pronoun) else subject
     if not isinstance(named, NounPhrase):
-        return said_of(choose, "state" if reason else "person")
+        return _said(choose, _sayable(None, "state" if reason else "person", ()))
     kind = "state" if reason and named.noun.kind == "person" else named.noun.kind
-    return said_of(choose, kind, named.adjectives)
+    return _said(choose, _sayable(named.noun, kind, named.adjectives))
 
 
-def said_of(choose: Choose, kind: str, avoid: tuple[Adjective, ...] = (), good: bool | None = None) -> Predicate:
-    """An adjective of a kind, sometimes with very; `good` asks for one that one likes or dislikes in a thing."""
-    adjective = choose.pick(_sayable(kind, avoid, good))
+def said_of(choose: Choose, phrase: NounPhrase, good: bool | None = None) -> Predicate:
+    """An adjective for a noun phrase that does not have it; `good` asks for what one likes or dislikes."""
+    return _said(choose, _sayable(phrase.noun, phrase.noun.kind, phrase.adjectives, good))
+
+
+def _said(choose: Choose, options: tuple[Adjective, ...]) -> Predicate:
+    adjective = choose.pick(options)
     if adjective.english in _UNGRADABLE:
         return Predicate(adjective, None)
     return Predicate(adjective, choose.pick((None, None, fw.VERY)))
 
 
 @cache
-def _sayable(kind: str, avoid: tuple[Adjective, ...], good: bool | None) -> tuple[Adjective, ...]:
-    options = BY_KIND[kind]
+def _sayable(
+    noun: Noun | None, kind: str, avoid: tuple[Adjective, ...], good: bool | None = None
+) -> tuple[Adjective, ...]:
+    options = tuple(each for each in BY_KIND[kind] if noun is None or not phrases.unfit(each, noun))
     if good is not None:
         options = tuple(each for each in options if ("good" in each.kinds) == good)
     return tuple(each for each in options if not clashes(each, avoid)) or options
@@ -175,7 +181,8 @@ def complements(choose: Choose, frame: Clause, plan: Plan) -> Clause:
     if verb.frame in ("accusative", "have"):
         frame = frame._replace(accusative=plan.object or _accusative(choose, frame, plan))
     elif verb.frame == "dative":
-        dative = plan.object or phrases.person(choose, subject, plan.object_policy or "definite", verb.object)
+        policy = "definite" if frame.negated else plan.object_policy or "definite"
+        dative = plan.object or phrases.person(choose, subject, policy, verb.object)
         frame = frame._replace(dative=dative)
     elif verb.frame == "ditransitive":
         dative = phrases.person(choose, subject, "definite")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from heedful.text.builtin.words import Agreement, Modal, Verb
 
 SUBJECT_PRONOUNS = {
@@ -39,6 +41,7 @@ def indefinite_article(next_word: str) -> str:
     return "an" if next_word[0] in "aeiou" else "a"
 
 
+@cache
 def verb_group(verb: Verb, tense: str, modal: Modal | None, who: Agreement, support: bool) -> tuple[str, str]:
     """The auxiliary ("" if none) and the rest of the verb group, without particle.
 

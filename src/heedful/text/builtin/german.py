@@ -84,14 +84,16 @@ class German:
                 preposition, article = CONTRACTIONS[preposition, article], ""
                 self.phenomena.add("contraction")
             self.add(preposition)
-        start = len(self.words)
-        if article:
-            self.add(article)
+        words = [article] if article else []
         for adjective in phrase.adjectives:
-            self.add(adjective_form(adjective, determiner.declension, column, case))
-        self.add(noun_form(noun, phrase.plural, case))
-        self._heads[id(phrase)] = len(self.words) - 1
-        self.agree(start, len(self.words) - 1)
+            words.append(adjective_form(adjective, determiner.declension, column, case))
+        words.append(noun_form(noun, phrase.plural, case))
+        self.add(words[0])
+        first = len(self.words) - 1
+        self.words += words[1:]
+        head = len(self.words) - 1
+        self._heads[id(phrase)] = head
+        self.agree(first, head)
         self._note_noun_phrase(phrase, case)
 
     def _note_noun_phrase(self, phrase: NounPhrase, case: Case) -> None:

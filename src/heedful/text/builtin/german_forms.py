@@ -5,6 +5,8 @@ The key of a noun phrase's column is its gender, or "p" for the plural, which ha
 
 from __future__ import annotations
 
+from functools import cache
+
 from heedful.text.builtin.words import Adjective, Agreement, Case, Determiner, Modal, Noun, Verb
 
 # Endings of dieser (and, with an a-vowel, of the article) by case and gender or plural.
@@ -53,6 +55,7 @@ HATTE = {who: "hatte" + ending for who, ending in _WEAK_PAST.items()}
 AUXILIARIES = {"sein": SEIN, "haben": HABEN}
 
 
+@cache
 def noun_form(noun: Noun, plural: bool, case: Case) -> str:
     """The noun in its case: weak masculines change in the singular, the dative plural adds -n."""
     if not plural:
@@ -62,6 +65,7 @@ def noun_form(noun: Noun, plural: bool, case: Case) -> str:
     return noun.german_plural
 
 
+@cache
 def determiner_form(determiner: Determiner, column: str, case: Case) -> str:
     """The determiner in its case and gender or plural; "" where there is no article."""
     if determiner.bare:
@@ -73,6 +77,7 @@ def determiner_form(determiner: Determiner, column: str, case: Case) -> str:
     return determiner.german + _STRONG[case, column]
 
 
+@cache
 def adjective_form(adjective: Adjective, declension: str, column: str, case: Case) -> str:
     """The adjective before a noun: the ending shows the case only where the determiner does not."""
     return adjective.stem + _ADJECTIVE_ENDINGS[declension][case, column]
@@ -132,6 +137,7 @@ def zu_infinitive(verb: Verb) -> str:
     return f"{verb.prefix}zu{verb.german}" if verb.prefix else f"zu {verb.german}"
 
 
+@cache
 def verb_group(verb: Verb, tense: str, modal: Modal | None, who: Agreement) -> tuple[str, str]:
     """The finite verb and what closes the clause: a participle or an infinitive, or "".
 

@@ -81,11 +81,11 @@ suitcase suitcases Koffer m Koffer thing portable,ware,openable,closable,contain
 box boxes Kiste f Kisten thing portable,openable,closable,container,burden
 door doors Tür f Türen part openable,closable
 window windows Fenster n Fenster part openable,closable
-coat coats Mantel m Mäntel clothes portable,ware,gift
-shirt shirts Hemd n Hemden clothes portable,ware,gift
+coat coats Mantel m Mäntel clothes portable,ware,gift,wearable
+shirt shirts Hemd n Hemden clothes portable,ware,gift,wearable
 dress dresses Kleid n Kleider clothes portable,ware,gift
-hat hats Hut m Hüte clothes portable,ware,gift
-jacket jackets Jacke f Jacken clothes portable,ware,gift
+hat hats Hut m Hüte clothes portable,ware,gift,wearable
+jacket jackets Jacke f Jacken clothes portable,ware,gift,wearable
 lamp lamps Lampe f Lampen machine ware,device,gift,burden
 clock clocks Uhr f Uhren machine ware,gift,portable,mendable
 computer computers Computer m Computer machine ware,device,mendable
@@ -114,12 +114,12 @@ sausage sausages Wurst f Würste food edible,ware
 bread breads Brot n Brote food edible,ware,mass,baked
 cheese cheeses Käse m Käse food edible,ware,mass
 meat meats Fleisch n Fleische food edible,ware,mass
-water waters Wasser n Wasser drink drinkable,mass
-milk milks Milch f Milche drink drinkable,ware,mass
+water waters Wasser n Wasser water drinkable,mass
+milk milks Milch f Milche water drinkable,ware,mass
 coffee coffees Kaffee m Kaffees drink drinkable,ware,mass
 tea teas Tee m Tees drink drinkable,ware,mass
-juice juices Saft m Säfte drink drinkable,ware,mass
-wine wines Wein m Weine drink drinkable,ware,mass
+juice juices Saft m Säfte wine drinkable,ware,mass
+wine wines Wein m Weine wine drinkable,ware,mass
 
 garden gardens Garten m Gärten place in,enter,outside
 kitchen kitchens Küche f Küchen room in,enter,indoors

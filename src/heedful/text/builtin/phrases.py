@@ -20,6 +20,7 @@ ASKED_PEOPLE = PEOPLE[1:]  # nobody asks what I do
 _SAME_PERSON = {"1s": ("1s", "1p"), "1p": ("1s", "1p"), "2s": ("2s",), "3p": ("3p",), "3s": ()}
 # A restrictive relative clause picks one out of many: odd after my, this and all names of one person.
 OPEN = frozenset({fw.THE, fw.A, fw.EVERY, fw.TWO, fw.THREE, fw.NONE, fw.NO_A, fw.NO_ANY})
+_UNSAID = {"old": ("boy", "girl", "child", "beach", "lake", "river", "island"), "dirty": ("picture",)}
 _HOME = frozenset({"garden", "kitchen", "room", "office", "house"})
 
 
@@ -41,7 +42,7 @@ def _all_shells(noun: Noun) -> tuple[Shell, ...]:
     plural = (fw.THE,) * 3 + (fw.THESE, fw.TWO, fw.THREE, fw.NONE)
     if noun.kind == "person":
         return _shells((fw.THE,) * 7 + (fw.A,) * 3 + (fw.THIS, fw.EVERY), plural)
-    if "transport" in noun.tags:
+    if noun.tags & {"transport", "wild"}:  # nobody's own
         return _shells((fw.THE,) * 7 + (fw.A,) * 3 + (fw.THIS,), plural)
     return _shells((fw.THE,) * 7 + (fw.A,) * 4 + (fw.THIS, *fw.POSSESSIVES), (*plural, *fw.POSSESSIVES[:4]))
 
@@ -84,17 +85,17 @@ def nouns_for(tag: str, avoid: Noun | None, policy: str) -> tuple[Noun, ...]:
     return tuple(noun for noun in nouns.BY_TAG[tag] if noun is not avoid and shells(noun, policy))
 
 
-def _unfit(adjective: Adjective, noun: Noun) -> bool:
-    """The same stem twice (der junge Junge), or an old child."""
+def unfit(adjective: Adjective, noun: Noun) -> bool:
+    """The same stem twice (der junge Junge), or what would sound odd: an old child."""
     if noun.german.lower().startswith(adjective.stem):
         return True
-    return adjective.english == "old" and noun.english in ("boy", "girl", "child")
+    return noun.english in _UNSAID.get(adjective.english, ())
 
 
 @cache
 def adjective_sets(noun: Noun) -> tuple[tuple[Adjective, ...], ...]:
     """No adjective half of the time; else one that fits, or one before a colour."""
-    fitting = tuple(each for each in adjectives.BY_KIND[noun.kind] if not _unfit(each, noun))
+    fitting = tuple(each for each in adjectives.BY_KIND[noun.kind] if not unfit(each, noun))
     colours = adjectives.BY_KIND["colour"] if noun.kind in adjectives.COLOURED else ()
     single: list[tuple[Adjective, ...]] = [(each,) for each in (*fitting, *colours)]
     # A second adjective is a colour: the one order that is the same in both languages, and takes no comma.

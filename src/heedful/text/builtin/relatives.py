@@ -10,7 +10,7 @@ from heedful.text.builtin.choices import Choose
 from heedful.text.builtin.structure import Clause, NounPhrase, RelativePronoun
 from heedful.text.builtin.words import Noun, Verb
 
-_POSSESSED = ("pet", "mendable", "clothes", "person")
+_POSSESSED = ("pet", "mendable", "wearable", "person")
 _PERSON_KINDS = ("action", "action", "action", "accusative", "dative", "prepositional", "whose", "whose", "state")
 
 _ACTIONS = tuple(
@@ -59,7 +59,7 @@ def _relative(choose: Choose, kind: str, phrase: NounPhrase, outside: Verb) -> C
         return clauses.clause(choose, _ACTIONS if kind == "action" else _ANIMAL_ACTIONS, plan)
     if kind == "state":
         tense = choose.pick(("present", "past"))
-        said = clauses.said_of(choose, phrase.noun.kind, phrase.adjectives)
+        said = clauses.said_of(choose, phrase)
         return Clause("dependent", pronoun, verbs.BE, tense, predicate=said)
     if kind == "whose":
         return _whose(choose, phrase, plan)
@@ -83,4 +83,4 @@ def _whose(choose: Choose, phrase: NounPhrase, plan: clauses.Plan) -> Clause:
     if tag == "person":
         return clauses.clause(choose, _ACTIONS, plan._replace(subject=owned))
     tense = choose.pick(("present", "past"))
-    return Clause("dependent", owned, verbs.BE, tense, predicate=clauses.said_of(choose, noun.kind))
+    return Clause("dependent", owned, verbs.BE, tense, predicate=clauses.said_of(choose, owned))

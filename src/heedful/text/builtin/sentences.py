@@ -57,10 +57,10 @@ _SEQUENCES: tuple[tuple[Conjunction, str, str], ...] = (
     (fw.BEFORE_CLAUSE, "simple past", "simple past"),
     (fw.WHILE, "progressive", "progressive"),
 )
-_BACKGROUND = _named("work", "cook", "wait", "sit", "stand", "eat", "drink", "swim", "dance", "play")
-_MEANWHILE = _named("laugh", "sing", "cry", "watch", "look", "listen", "speak", "photograph", "call", "help")
+_BACKGROUND = _named("work", "cook", "wait", "sit", "stand", "eat", "drink", "dance", "play")
+_MEANWHILE = _named("laugh", "sing", "cry", "watch", "look", "listen", "speak", "photograph", "help")
 _ACHIEVEMENT = _named(
-    "get", "come", "open", "close", "turn", "pick", "wake", "tidy", "call", "buy", "sell", "repair", "read",
+    "get", "come", "open", "close", "turn", "pick", "wake", "tidy", "call", "buy", "sell", "repair",
     "write", "show", "give", "bring", "send",
 )  # fmt: skip
 _POOLS: dict[Conjunction, tuple[Pool, Pool]] = {
@@ -237,7 +237,7 @@ def _about_thing(choose: Choose) -> Sentence:
         second = clauses.clause(choose, _uses(thing.noun), about._replace(time="none", adjunct=False))
     else:
         good = (conjunction is fw.BECAUSE) == (first.verb.english != "sell")
-        said = clauses.said_of(choose, thing.noun.kind, thing.adjectives, good)
+        said = clauses.said_of(choose, thing, good)
         second = choose.settle(Clause("dependent", pronoun, verbs.BE, tense, predicate=said))
     return Sentence("subordinate", first, second, conjunction)
 

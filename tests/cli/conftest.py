@@ -1,0 +1,21 @@
+"""A small finished run, shared by the tests of this room."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+import tasks
+
+
+@pytest.fixture(scope="session")
+def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished RUN. To be read, not written."""
+    return tasks.tiny_run(tmp_path_factory) / "run"
+
+
+@pytest.fixture
+def own_run(tiny_run: Path, tmp_path: Path) -> Path:
+    """A copy of the finished RUN, to be damaged."""
+    return Path(shutil.copytree(tiny_run, tmp_path / "own"))

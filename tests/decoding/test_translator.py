@@ -1,0 +1,246 @@
+"""Text in, text out: batches, order, odd lines, long lines, n-best, attention, scores."""
+
+from __future__ import annotations
+
+import logging
+import math
+import random
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from random_models import random_model, speaks_always
+
+from heedful.config import BOS, EOS, DecodingConfig
+from heedful.decoding.search import beam_search
+from heedful.decoding.translator import Translation, Translator
+from heedful.errors import InputError, ModelError, UsageError
+from heedful.storage.model_directory import Model, TextFacts
+from heedful.text.tokenizer import Tokenizer, learn
+
+WORDS = "the a cat dog bird sees hears small big red house tree under over and or Katze Hund sieht größe".split()
+
+
+def sentence(draw: random.Random, longest: int = 12) -> str:
+    return " ".join(draw.choices(WORDS, k=draw.randint(1, longest)))
+
+
+@pytest.fixture(scope="module")
+def pieces() -> Tokenizer:
+    draw = random.Random(1)
+    return learn([sentence(draw) for _ in range(300)], 340)
+
+
+def make(pieces: Tokenizer, seed: int = 1, text: TextFacts | None = None, **decoding: Any) -> Translator:
+    """A random model with strong opinions, in the precision of real ones, that ends its sentences sooner or later."""
+    transformer = random_model(seed, pieces.vocab_size, peak=2.5, N=2, d_model=32, d_ff=48, h=4)
+    with torch.no_grad():
+        transformer.embedding.weight_VD[EOS] *= 2.0
+    settings = DecodingConfig(**({"max_extra": 8} | decoding))
+    return Translator(Model(transformer.float().eval(), pieces, text or TextFacts(), settings))
+
+
+@pytest.fixture(scope="module")
+def translator(pieces: Tokenizer) -> Translator:
+    return make(pieces)
+
+
+def constant(pieces: Tokenizer, piece: int) -> Translator:
+    """Says one piece up to the limit."""
+    transformer = speaks_always(random_model(1, pieces.vocab_size), piece, never=EOS).float()
+    return Translator(Model(transformer, pieces, TextFacts(), DecodingConfig(max_extra=2)))
+
+
+@pytest.mark.parametrize(("beam", "count"), [(1, 100), (4, 200)])
+def test_alone_as_in_a_batch(pieces: Tokenizer, beam: int, count: int) -> None:
+    """R16: the neighbours of a sentence change neither its translation nor its score."""
+    draw = random.Random(7)
+    lines = [sentence(draw, longest=8) for _ in range(count)]
+    single = make(pieces, batch_tokens=1, max_extra=5)
+    alone = [single.translate(line, beam=beam) for line in lines]
+    assert len({len(translation.tokens) for translation in alone}) > 5  # the model does end, at various lengths
+    for batch_tokens in (200, 4_096):
+        order = draw.sample(range(len(lines)), len(lines))
+        together = make(pieces, batch_tokens=batch_tokens, max_extra=5).translate([lines[i] for i in order], beam=beam)
+        for i, translation in zip(order, together, strict=True):
+            assert translation.text == alone[i].text
+            assert translation.score == pytest.approx(alone[i].score, abs=1e-4)
+
+
+def test_a_line_is_a_translation_and_a_list_a_list(translator: Translator) -> None:
+    one = translator.translate("the cat sees")
+    assert isinstance(one, Translation)
+    (same,) = translator.translate(["the cat sees"])
+    assert same == one
+    assert translator.translate([]) == []
+    assert one.text == translator.model.tokenizer.decode(
+        [translator.model.tokenizer._processor.piece_to_id(token) for token in one.tokens]
+    )
+
+
+def test_search_gets_the_models_own_settings(pieces: Tokenizer) -> None:
+    line = "the small bird hears a dog"
+    translator = make(pieces, beam=3, alpha=1.5, max_extra=2)
+    source = torch.tensor([translator.ids(line)])
+    expected = beam_search(translator.model.transformer, source, beam=3, alpha=1.5, max_extra=2)[0][0]
+    assert translator.translate(line).score == expected.score
+    assert translator.translate(line).text == pieces.decode(expected.ids[:-1]).replace("\n", " ").replace("\r", " ")
+    wide = beam_search(translator.model.transformer, source, beam=5, alpha=0.0, max_extra=2)[0][0]
+    assert translator.translate(line, beam=5, alpha=0.0).score == wide.score
+
+
+def test_order_is_kept_and_empty_lines_stay_empty(translator: Translator) -> None:
+    draw = random.Random(3)
+    lines = [sentence(draw, longest=20) for _ in range(12)]
+    expected = [translator.translate(line).text for line in lines]
+    mixed = ["", *lines[:5], "  \t ", "", *lines[5:], "\u3000"]
+    results = translator.translate(mixed)
+    assert [r.text for r in results] == ["", *expected[:5], "", "", *expected[5:], ""]
+    assert results[0] == Translation("", 0.0, ())
+
+
+def test_space_around_a_line_does_not_matter(translator: Translator) -> None:
+    assert translator.translate("  the cat \t") == translator.translate("the cat")
+
+
+def test_n_best(translator: Translator) -> None:
+    best = translator.translate("the cat sees a dog", beam=4, n_best=3)
+    found = [best, *best.alternatives]
+    assert len(found) == 3
+    assert [f.score for f in found] == sorted((f.score for f in found), reverse=True)
+    assert len({f.tokens for f in found}) == 3
+    assert translator.translate("the cat sees a dog", beam=4) == replace(best, alternatives=())
+
+
+def test_wrong_settings(translator: Translator) -> None:
+    with pytest.raises(UsageError, match="n-best 5 is more than the beam of 4"):
+        translator.translate("a", beam=4, n_best=5)
+    with pytest.raises(UsageError, match="n-best 2 is more than the beam of 1"):
+        translator.translate("a", beam=1, n_best=2)
+    for wrong in ({"beam": 0}, {"alpha": -0.1}, {"n_best": 0}):
+        with pytest.raises(UsageError, match="at least"):
+            translator.translate("a", **wrong)  # type: ignore[arg-type]
+
+
+def test_a_lone_surrogate_is_refused_with_its_line(translator: Translator) -> None:
+    with pytest.raises(InputError, match=r"line 2: character 3 is a lone surrogate \(U\+D800\)"):
+        translator.translate(["fine", "ab\ud800"])
+    with pytest.raises(InputError, match="line 12: "):
+        translator.translate(["fine", "ab\ud800"], first_line=11)
+    with pytest.raises(InputError, match="line 2: .* lone surrogate"):
+        translator.score(["fine", "fine"], ["fine", "\udfff"])
+    with pytest.raises(InputError, match="line 7: .* lone surrogate"):
+        translator.score(["\udfff"], ["fine"], first_line=7)
+
+
+@pytest.mark.parametrize("byte", ["<0x0A>", "<0x0D>"])
+@pytest.mark.parametrize("beam", [1, 2])
+def test_a_newline_made_of_bytes_becomes_a_space(pieces: Tokenizer, byte: str, beam: int) -> None:
+    piece = pieces._processor.piece_to_id(byte)
+    result = constant(pieces, piece).translate("a cat", beam=beam)
+    assert result.tokens[0] == byte
+    assert "\n" not in result.text
+    assert "\r" not in result.text
+    assert " " in result.text
+
+
+def test_a_lowercase_model_reads_lower_case(pieces: Tokenizer) -> None:
+    translator = make(pieces, text=TextFacts(lowercase=True))
+    upper, lower = translator.translate(["The CAT Sees", "the cat sees"])
+    assert upper == lower
+    assert translator.score(["The CAT"], ["GRÖSSE"]) == translator.score(["the cat"], ["grösse"])
+    assert make(pieces).translate("The CAT Sees") != lower
+
+
+def test_too_long_a_line_is_translated_in_parts_and_said_so(
+    pieces: Tokenizer, caplog: pytest.LogCaptureFixture
+) -> None:
+    longest = 12
+    translator = make(pieces, text=TextFacts(max_length=longest))
+    sentences = ["the cat sees a dog.", "the bird hears the tree.", "a big red house."]
+    assert all(len(translator.ids(s)) <= longest for s in sentences)
+    assert len(translator.ids(" ".join(sentences[:2]))) > longest
+    with caplog.at_level(logging.WARNING, logger="heedful"):
+        short, long = translator.translate(["a cat", " ".join(sentences)], first_line=40)
+    (record,) = caplog.records
+    assert record.getMessage() == (
+        "line 41 is longer than the 12 pieces this model was trained on; translated in 3 parts"
+    )
+    parts = translator.translate(sentences)
+    assert long.text == " ".join(part.text for part in parts)
+    assert long.score == pytest.approx(sum(part.score for part in parts), abs=1e-4)
+    assert long.tokens == tuple(token for part in parts for token in part.tokens)
+    assert short == translator.translate("a cat")
+
+
+@pytest.mark.parametrize("pieces_over", [0, 1])
+def test_the_limit_of_length_is_exact(
+    pieces: Tokenizer, caplog: pytest.LogCaptureFixture, pieces_over: int
+) -> None:
+    line = "the cat sees a big red house"
+    longest = len(pieces.encode(line)) + 1 - pieces_over
+    make(pieces, text=TextFacts(max_length=longest)).translate(line)
+    assert len(caplog.records) == pieces_over
+
+
+def test_attention_of_the_translation(translator: Translator) -> None:
+    line = "the cat sees a small dog"
+    result = translator.translate(line, attention=True)
+    attention = result.attention
+    assert attention is not None
+    assert attention.source == [*_names(translator, line), "</s>"]
+    assert attention.target == [*result.tokens, "</s>"]
+    S, T = len(attention.source), len(attention.target)
+    assert attention.encoder.shape == (2, 4, S, S)
+    assert attention.decoder.shape == (2, 4, T, T)
+    assert attention.cross.shape == (2, 4, T, S)
+    for weights in (attention.encoder, attention.decoder, attention.cross):
+        torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:-1]))
+    assert (attention.decoder.triu(1) == 0).all()
+    assert result == replace(translator.translate(line), attention=attention)
+    assert translator.translate(["", line], attention=True)[0].attention is None
+
+
+def _names(translator: Translator, line: str) -> list[str]:
+    return translator.model.tokenizer.pieces(translator.model.tokenizer.encode(line))
+
+
+def plain_score(translator: Translator, source: str, target: str) -> tuple[float, int]:
+    """log P a piece at a time, each from the whole prefix."""
+    transformer = translator.model.transformer
+    total, prefix = 0.0, [BOS]
+    for piece in translator.ids(target):
+        with torch.no_grad():
+            logits = transformer(torch.tensor([translator.ids(source)]), torch.tensor([prefix]))[0, -1].double()
+        total += logits.log_softmax(dim=-1)[piece].item()
+        prefix.append(piece)
+    return total, len(prefix) - 1
+
+
+@pytest.mark.parametrize("batch_tokens", [1, 60, 4_096])
+def test_score_is_the_sum_of_log_probabilities(pieces: Tokenizer, batch_tokens: int) -> None:
+    translator = make(pieces, seed=2, batch_tokens=batch_tokens)
+    draw = random.Random(5)
+    sources, targets = ([*(sentence(draw) for _ in range(15)), "", "a"] for _ in range(2))
+    targets[-1] = ""
+    scored = translator.score(sources, targets)
+    for result, source, target in zip(scored, sources, targets, strict=True):
+        total, count = plain_score(translator, source, target)
+        assert result.log_probability == pytest.approx(total, abs=1e-3)
+        assert result.pieces == count
+
+
+def test_too_long_a_pair_is_not_scored(pieces: Tokenizer) -> None:
+    translator = make(pieces, text=TextFacts(max_length=6))
+    with pytest.raises(InputError, match=r"Line 8 has \d+ pieces, more than the 6"):
+        translator.score(["a", "a"], ["a", "the cat sees the big red house"], first_line=7)
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_damaged_weights_are_said(pieces: Tokenizer, beam: int) -> None:
+    translator = make(pieces)
+    with torch.no_grad():
+        translator.model.transformer.embedding.weight_VD.fill_(math.nan)
+    with pytest.raises(ModelError, match="not numbers"):
+        translator.translate(["a cat", "", "dog"], beam=beam)

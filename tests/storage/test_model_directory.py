@@ -1,0 +1,165 @@
+"""A MODEL: what was written comes back, and nothing else is accepted."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+import safetensors.torch
+import torch
+
+from heedful.config import DecodingConfig, ModelConfig
+from heedful.errors import HeedfulError, ModelError
+from heedful.model.transformer import Transformer
+from heedful.storage import model_directory
+from heedful.storage.manifest import write_manifest
+from heedful.storage.model_directory import Model, TextFacts, read_model, write_model
+from heedful.text.tokenizer import Tokenizer
+
+FILES = {"config.json", "tokenizer.model", "model.safetensors", "MANIFEST.json"}
+
+
+@pytest.fixture
+def model(tokenizer: Tokenizer) -> Model:
+    torch.manual_seed(1)
+    config = ModelConfig(vocab_size=tokenizer.vocab_size, N=1, d_model=8, d_ff=16, h=2, d_k=3)
+    text = TextFacts("en", "de", lowercase=True, max_length=33)
+    return Model(Transformer(config), tokenizer, text, DecodingConfig(beam=3, alpha=0.5), {"steps": 7, "größe": "ß"})
+
+
+@pytest.fixture
+def written(model: Model, tmp_path: Path) -> Path:
+    write_model(tmp_path / "deep" / "model", model)
+    return tmp_path / "deep" / "model"
+
+
+def rewrite_config(directory: Path, **changes: object) -> None:
+    """Changes config.json with a manifest that agrees: what a wrong program could write."""
+    path = directory / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text(encoding="utf-8")), **changes}), encoding="utf-8")
+    write_manifest(directory)
+
+
+def test_has_exactly_the_files_of_the_contract(written: Path) -> None:
+    assert {path.name for path in written.iterdir()} == FILES
+    assert [path.name for path in written.parent.iterdir()] == ["model"]
+
+
+def test_everything_comes_back(written: Path, model: Model) -> None:
+    read = read_model(written)
+    assert read.transformer.config == model.transformer.config
+    assert (read.text, read.decoding, read.history) == (model.text, model.decoding, model.history)
+    assert read.tokenizer.model == model.tokenizer.model
+    before, after = model.transformer.state_dict(), read.transformer.state_dict()
+    assert before.keys() == after.keys()
+    assert all(torch.equal(before[name], after[name]) for name in before)
+    assert not read.transformer.training
+
+
+def test_says_the_same_after_reading(written: Path, model: Model) -> None:
+    source, target = torch.tensor([[5, 6, 3]]), torch.tensor([[2, 7]])
+    with torch.inference_mode():
+        assert torch.equal(model.transformer.eval()(source, target), read_model(written).transformer(source, target))
+
+
+def test_a_newer_model_takes_the_place_of_an_older(written: Path, model: Model) -> None:
+    write_model(written, replace(model, history={"steps": 8}))
+    assert read_model(written).history == {"steps": 8}
+    assert [path.name for path in written.parent.iterdir()] == ["model"]
+
+
+def test_a_failed_write_leaves_the_older_model(written: Path, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("in the middle")
+
+    monkeypatch.setattr(model_directory, "write_tensors", fail)
+    with pytest.raises(RuntimeError, match="in the middle"):
+        write_model(written, replace(model, history={"steps": 8}))
+    assert read_model(written).history["steps"] == 7
+    assert [path.name for path in written.parent.iterdir()] == ["model"]
+
+
+@pytest.mark.parametrize("name", sorted(FILES))
+def test_damage_to_any_file_is_found(written: Path, name: str) -> None:
+    path = written / name
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 4
+    path.write_bytes(content)
+    with pytest.raises(ModelError, match="damaged"):
+        read_model(written)
+
+
+@pytest.mark.parametrize("name", sorted(FILES))
+def test_a_missing_file_is_named(written: Path, name: str) -> None:
+    (written / name).unlink()
+    with pytest.raises(ModelError, match=name):
+        read_model(written)
+
+
+def test_no_model_there(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="There is no model"):
+        read_model(tmp_path / "nowhere")
+
+
+def test_another_format_says_which(written: Path) -> None:
+    rewrite_config(written, format=99)
+    with pytest.raises(ModelError, match="format 99; this heedful .* reads format 1"):
+        read_model(written)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"model": {"no_such_key": 1}},
+        {"model": None},
+        {"model": {"N": 0}},
+        {"model": {"N": "two"}},
+        {"text": 5},
+        {"decoding": {"beam": 0}},
+        {"history": 3},
+    ],
+)
+def test_a_configuration_that_describes_no_model(written: Path, changes: dict[str, object]) -> None:
+    rewrite_config(written, **changes)
+    with pytest.raises(ModelError, match="does not describe a model"):
+        read_model(written)
+
+
+def test_vocabularies_that_differ_are_both_named(written: Path, model: Model) -> None:
+    rewrite_config(written, model={**asdict(model.transformer.config), "vocab_size": 599})
+    with pytest.raises(ModelError, match=f"tokeniser has {model.tokenizer.vocab_size} pieces and the model 599"):
+        read_model(written)
+
+
+def test_weights_of_another_shape_show_both_shapes(written: Path, model: Model) -> None:
+    weights = safetensors.torch.load_file(written / "model.safetensors")
+    name = min(name for name, tensor in weights.items() if tensor.dim() == 2)
+    own = " × ".join(map(str, weights[name].shape))
+    weights[name] = torch.zeros(2, 3)
+    safetensors.torch.save_file(weights, written / "model.safetensors")
+    write_manifest(written)
+    with pytest.raises(ModelError, match=f"{name} is 2 × 3, expected {own}"):
+        read_model(written)
+
+
+def test_weights_that_are_absent_or_too_many(written: Path) -> None:
+    weights = safetensors.torch.load_file(written / "model.safetensors")
+    name = min(weights)
+    renamed = {("extra" if key == name else key): value for key, value in weights.items()}
+    safetensors.torch.save_file(renamed, written / "model.safetensors")
+    write_manifest(written)
+    with pytest.raises(ModelError, match="absent"):
+        read_model(written)
+
+
+@pytest.mark.parametrize("name", sorted(FILES - {"MANIFEST.json"}))
+@pytest.mark.parametrize("content", [b"", b"\x80\x04K\x01.", b"PK\x03\x04", b"\xff" * 64, b"{}", b"null"])
+def test_a_file_of_another_kind_gives_an_error_of_ours(written: Path, name: str, content: bytes) -> None:
+    (written / name).write_bytes(content)
+    write_manifest(written)
+    with pytest.raises(HeedfulError) as caught:
+        read_model(written)
+    assert caught.value.exit_code == 3
+    assert name in str(caught.value)

@@ -1,0 +1,116 @@
+"""The loss against the definition of label smoothing, torch's own, and finite differences."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from heedful.config import BOS, EOS, PAD, ModelConfig
+from heedful.data.batches import Batch, pad
+from heedful.model.transformer import Transformer
+from heedful.training.loss import batch_loss, perplexity, smoothed_cross_entropy
+
+SMOOTHINGS = (0.0, 0.1, 0.7)
+
+
+def some_logits(P: int = 5, V: int = 9, dtype: torch.dtype = torch.float64) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(1)
+    return (
+        (3 * torch.randn(P, V, generator=generator, dtype=torch.float64)).to(dtype),
+        torch.randint(1, V, (P,), generator=generator),
+    )
+
+
+@pytest.mark.parametrize("smoothing", SMOOTHINGS)
+def test_by_hand(smoothing: float) -> None:
+    """-Σ q log p with q = (1 - ε)·[v = label] + ε / V, a number at a time."""
+    logits, labels = some_logits()
+    total = nll = 0.0
+    for row, label in zip(logits.tolist(), labels.tolist(), strict=True):
+        z = sum(math.exp(x) for x in row)
+        for v, x in enumerate(row):
+            q = (1 - smoothing) * (v == label) + smoothing / len(row)
+            total -= q * math.log(math.exp(x) / z)
+        nll -= math.log(math.exp(row[label]) / z)
+    loss = smoothed_cross_entropy(logits, labels, smoothing)
+    assert loss.smoothed.item() == pytest.approx(total, abs=1e-10)
+    assert loss.nll.item() == pytest.approx(nll, abs=1e-10)
+
+
+@pytest.mark.parametrize("smoothing", SMOOTHINGS)
+def test_against_torch(smoothing: float) -> None:
+    logits, labels = some_logits(40, 50)
+    loss = smoothed_cross_entropy(logits, labels, smoothing)
+    expected = F.cross_entropy(logits, labels, label_smoothing=smoothing, reduction="sum")
+    assert loss.smoothed.item() == pytest.approx(expected.item(), abs=1e-10)
+    assert loss.nll.item() == pytest.approx(F.cross_entropy(logits, labels, reduction="sum").item(), abs=1e-10)
+
+
+@pytest.mark.parametrize("smoothing", SMOOTHINGS)
+def test_gradient_by_finite_differences(smoothing: float) -> None:
+    logits, labels = some_logits()
+    logits.requires_grad_()
+    assert torch.autograd.gradcheck(lambda x: smoothed_cross_entropy(x, labels, smoothing).smoothed, logits)
+
+
+def test_half_precision_is_summed_in_single() -> None:
+    logits, labels = some_logits(2_000, 50, torch.bfloat16)
+    loss = smoothed_cross_entropy(logits, labels, 0.1)
+    expected = smoothed_cross_entropy(logits.double(), labels, 0.1)
+    assert loss.smoothed.dtype == torch.float32
+    assert loss.smoothed.item() == pytest.approx(expected.smoothed.item(), rel=1e-5)
+    assert loss.nll.item() == pytest.approx(expected.nll.item(), rel=1e-5)
+
+
+def test_large_logits_do_not_overflow() -> None:
+    logits = torch.tensor([[1e4, -1e4, 0.0]])
+    assert smoothed_cross_entropy(logits, torch.tensor([1]), 0.0).nll.item() == pytest.approx(2e4)
+
+
+def a_batch() -> Batch:
+    targets = [[4, 5, 6, EOS], [7, EOS], [EOS]]
+    return Batch(
+        source_BS=pad([[4, EOS], [5, 6, 7, EOS], [8, EOS]]),
+        target_in_BT=pad([[BOS, *target[:-1]] for target in targets]),
+        target_out_BT=pad(targets),
+        tokens=7,
+        lines=(1, 2, 3),
+    )
+
+
+@pytest.mark.parametrize("smoothing", SMOOTHINGS)
+def test_a_batch_against_torch_with_padding_ignored(smoothing: float) -> None:
+    torch.manual_seed(0)
+    model = Transformer(ModelConfig(vocab_size=9, N=1, d_model=8, d_ff=12, h=2)).double().eval()
+    batch = a_batch()
+    loss = batch_loss(model, batch, smoothing)
+    logits = model(batch.source_BS, batch.target_in_BT).flatten(0, 1)
+    labels = batch.target_out_BT.flatten()
+    options = {"ignore_index": PAD, "reduction": "sum"}
+    expected = F.cross_entropy(logits, labels, label_smoothing=smoothing, **options)  # type: ignore[arg-type]
+    assert loss.smoothed.item() == pytest.approx(expected.item(), abs=1e-10)
+    assert loss.nll.item() == pytest.approx(F.cross_entropy(logits, labels, **options).item(), abs=1e-10)  # type: ignore[arg-type]
+
+
+def test_a_batch_is_the_sum_of_its_sentences() -> None:
+    torch.manual_seed(0)
+    model = Transformer(ModelConfig(vocab_size=9, N=1, d_model=8, d_ff=12, h=2)).double().eval()
+    batch = a_batch()
+    alone = 0.0
+    for row in range(3):
+        source, target_in, target_out = (
+            ids[row : row + 1, : int((ids[row] != PAD).sum())]
+            for ids in (batch.source_BS, batch.target_in_BT, batch.target_out_BT)
+        )
+        alone += batch_loss(model, Batch(source, target_in, target_out, 1, (1,)), 0.1).smoothed.item()
+    assert batch_loss(model, batch, 0.1).smoothed.item() == pytest.approx(alone, abs=1e-9)
+
+
+def test_perplexity() -> None:
+    assert perplexity(0.0) == 1.0
+    assert perplexity(math.log(37_000)) == pytest.approx(37_000)
+    assert perplexity(1e6) == math.inf

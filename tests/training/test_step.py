@@ -1,0 +1,275 @@
+"""One update: accumulation, Adam, clipping, precision, dropout's seed, and what is not finite."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from heedful.config import BOS, EOS, ModelConfig, TrainingConfig
+from heedful.data.batches import Batch, pad
+from heedful.errors import NonFiniteError
+from heedful.model.dropout import dropout
+from heedful.model.transformer import Transformer
+from heedful.training.loss import batch_loss
+from heedful.training.schedule import learning_rate
+from heedful.training.step import Updater, make_optimizer, seed_dropout, try_batch
+
+V = 15
+Pair = tuple[list[int], list[int]]
+
+
+def random_pairs(count: int, seed: int = 0) -> list[Pair]:
+    generator = torch.Generator().manual_seed(seed)
+
+    def sentence() -> list[int]:
+        length = int(torch.randint(1, 8, (1,), generator=generator))
+        return [*torch.randint(4, V, (length,), generator=generator).tolist(), EOS]
+
+    return [(sentence(), sentence()) for _ in range(count)]
+
+
+def batch_of(pairs: list[Pair], first_line: int = 1) -> Batch:
+    targets = [target for _, target in pairs]
+    return Batch(
+        source_BS=pad([source for source, _ in pairs]),
+        target_in_BT=pad([[BOS, *target[:-1]] for target in targets]),
+        target_out_BT=pad(targets),
+        tokens=sum(map(len, targets)),
+        lines=tuple(range(first_line, first_line + len(pairs))),
+    )
+
+
+def small_model(dropout: float = 0.0, dtype: torch.dtype = torch.float64) -> Transformer:
+    torch.manual_seed(1)
+    return Transformer(ModelConfig(vocab_size=V, N=1, d_model=16, d_ff=24, h=2, dropout=dropout)).to(dtype)
+
+
+def updater(dropout: float = 0.0, dtype: torch.dtype = torch.float64, **training: Any) -> Updater:
+    settings: dict[str, Any] = {"warmup_steps": 10} | training
+    return Updater(small_model(dropout, dtype), TrainingConfig(**settings))
+
+
+def watch_gradients(one: Updater) -> list[list[Tensor]]:
+    """What Adam is given, at each update."""
+    seen: list[list[Tensor]] = []
+
+    def record(*_: object) -> None:
+        seen.append([p.grad.clone() for p in one.model.parameters() if p.grad is not None])
+
+    one.optimizer.register_step_pre_hook(record)
+    return seen
+
+
+def weights(model: Transformer) -> list[Tensor]:
+    return [p.detach().clone() for p in model.parameters()]
+
+
+def same(one: list[Tensor], other: list[Tensor]) -> bool:
+    return all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+@pytest.mark.parametrize("parts", [2, 5])
+def test_accumulation_is_one_big_batch(parts: int) -> None:
+    pairs = random_pairs(20)
+    whole, cut = updater(), updater()
+    seen_whole, seen_cut = watch_gradients(whole), watch_gradients(cut)
+    for step in range(1, 4):
+        one = whole.update(step, [batch_of(pairs)])
+        many = cut.update(step, [batch_of(pairs[part::parts]) for part in range(parts)])
+        assert many.tokens == one.tokens == sum(len(target) for _, target in pairs)
+        for name in ("loss", "nll", "gradient_norm", "learning_rate"):
+            assert getattr(many, name) == pytest.approx(getattr(one, name), abs=1e-9)
+    for one_step, other_step in zip(seen_whole, seen_cut, strict=True):
+        for a, b in zip(one_step, other_step, strict=True):
+            torch.testing.assert_close(b, a, rtol=0.0, atol=1e-9)
+    for a, b in zip(weights(whole.model), weights(cut.model), strict=True):
+        torch.testing.assert_close(b, a, rtol=0.0, atol=1e-7)
+
+
+def test_the_gradient_is_that_of_the_mean_over_pieces() -> None:
+    batch = batch_of(random_pairs(6))
+    one = updater(label_smoothing=0.2)
+    expected = batch_loss(one.model, batch, 0.2)
+    gradients = torch.autograd.grad(expected.smoothed / batch.tokens, list(one.model.parameters()))
+    seen = watch_gradients(one)
+    result = one.update(1, [batch])
+    for a, b in zip(gradients, seen[0], strict=True):
+        torch.testing.assert_close(b, a, rtol=0.0, atol=1e-12)
+    assert result.loss == pytest.approx(expected.smoothed.item() / batch.tokens)
+    assert result.nll == pytest.approx(expected.nll.item() / batch.tokens)
+    assert result.gradient_norm == pytest.approx(math.sqrt(sum((g**2).sum().item() for g in gradients)))
+
+
+def test_adam_with_the_papers_settings_by_hand() -> None:
+    """β₁ = 0.9, β₂ = 0.98, ε = 1e-9, the rate of Eq. 3, no weight decay."""
+    one = updater(learning_rate=2.0)
+    seen = watch_gradients(one)
+    expected = weights(one.model)
+    m, v = ([torch.zeros_like(w) for w in expected] for _ in range(2))
+    for step in range(1, 6):
+        one.update(step, [batch_of(random_pairs(4, seed=step))])
+        rate = 2.0 * 16**-0.5 * min(step**-0.5, step * 10**-1.5)
+        for i, gradient in enumerate(seen[-1]):
+            m[i] = 0.9 * m[i] + 0.1 * gradient
+            v[i] = 0.98 * v[i] + 0.02 * gradient**2
+            m_hat, v_hat = m[i] / (1 - 0.9**step), v[i] / (1 - 0.98**step)
+            expected[i] = expected[i] - rate * m_hat / (v_hat.sqrt() + 1e-9)
+    for ours, by_hand in zip(weights(one.model), expected, strict=True):
+        torch.testing.assert_close(ours, by_hand, rtol=0.0, atol=1e-9)
+
+
+def test_optimiser_and_rate() -> None:
+    (group,) = make_optimizer(small_model()).param_groups
+    assert group["betas"] == (0.9, 0.98)
+    assert group["eps"] == 1e-9
+    assert group["weight_decay"] == 0
+    one = updater()
+    for step in (1, 10, 40):
+        result = one.update(step, [batch_of(random_pairs(2))])
+        assert result.learning_rate == learning_rate(step, 16, 10) == one.optimizer.param_groups[0]["lr"]
+
+
+def test_the_loss_falls() -> None:
+    one = updater(dtype=torch.float32)
+    batch = batch_of(random_pairs(6))
+    losses = [one.update(step, [batch]).loss for step in range(1, 60)]
+    assert losses[-1] < losses[0] / 2
+
+
+@pytest.mark.parametrize("share", [0.5, 2.0])
+def test_clip_norm(share: float) -> None:
+    batch = batch_of(random_pairs(6))
+    free = updater()
+    unclipped = watch_gradients(free)
+    norm = free.update(1, [batch]).gradient_norm
+    limited = updater(clip_norm=share * norm)
+    clipped = watch_gradients(limited)
+    assert limited.update(1, [batch]).gradient_norm == pytest.approx(norm)  # the norm that is logged is the true one
+    for a, b in zip(unclipped[0], clipped[0], strict=True):
+        torch.testing.assert_close(b, a * min(1.0, share), rtol=1e-5, atol=1e-12)
+
+
+def draw_dropout(seed: int, step: int, part: int) -> Tensor:
+    seed_dropout(seed, step, part)
+    return dropout(torch.ones(200), 0.5)
+
+
+def test_dropout_is_a_function_of_seed_step_and_part() -> None:
+    first = draw_dropout(1, 2, 3)
+    torch.rand(17)
+    draws = {(s, t, p): draw_dropout(s, t, p) for s in (1, 2, 3) for t in (1, 2, 3) for p in (0, 1, 3)}
+    assert torch.equal(draws[1, 2, 3], first)
+    assert len({tuple(draw.tolist()) for draw in draws.values()}) == len(draws)
+
+
+def test_an_update_does_not_depend_on_what_was_drawn_before() -> None:
+    batches = [batch_of(random_pairs(4, seed)) for seed in (1, 2)]
+    one, other, different = updater(dropout=0.3), updater(dropout=0.3), updater(dropout=0.3, seed=2)
+    first = one.update(7, batches)
+    torch.rand(100)
+    other.model.eval()  # as after a validation
+    assert other.update(7, batches) == first
+    assert same(weights(one.model), weights(other.model))
+    assert different.update(7, batches).loss != first.loss
+
+
+def test_parts_have_dropout_of_their_own() -> None:
+    batch = batch_of(random_pairs(4))
+    once, twice = (updater(dropout=0.3).update(1, [batch] * count).loss for count in (1, 2))
+    assert once != pytest.approx(twice, abs=1e-6)
+
+
+def spoil(model: Transformer, kind: str) -> None:
+    if kind == "loss":
+        with torch.no_grad():
+            model.embedding.weight_VD[4:] = math.nan
+    else:
+        next(iter(model.decoder)).feed_forward.inner.bias.register_hook(lambda g: g * math.inf)
+
+
+@pytest.mark.parametrize("kind", ["loss", "gradient"])
+def test_what_is_not_finite_stops_before_the_update(kind: str) -> None:
+    one = updater()
+    spoil(one.model, kind)
+    before = weights(one.model)
+    batches = [batch_of(random_pairs(3), first_line=101), batch_of(random_pairs(2), first_line=501)]
+    with pytest.raises(NonFiniteError) as caught:
+        one.update(42, batches)
+    for a, b in zip(before, weights(one.model), strict=True):
+        torch.testing.assert_close(b, a, rtol=0.0, atol=0.0, equal_nan=True)
+    assert not one.optimizer.state
+    message = str(caught.value)
+    assert message.startswith(f"Step 42: the {kind}")
+    assert "lines 101, 102, 103, 501, 502 of the training text" in message
+    assert 'training.non_finite = "skip"' in message
+
+
+def test_the_message_lists_ten_lines() -> None:
+    one = updater()
+    spoil(one.model, "loss")
+    with pytest.raises(NonFiniteError, match=r"lines 1, 2, 3, 4, 5, 6, 51, 52, 53, 54 … of"):
+        one.update(1, [batch_of(random_pairs(6), first_line=1), batch_of(random_pairs(6), first_line=51)])
+    with pytest.raises(NonFiniteError, match=r"lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 of"):
+        one.update(1, [batch_of(random_pairs(10))])
+
+
+def test_skip_leaves_everything_alone_and_says_so() -> None:
+    batch = batch_of(random_pairs(3))
+    one, undisturbed = updater(non_finite="skip"), updater(non_finite="skip")
+    assert not one.update(1, [batch]).skipped
+    undisturbed.update(1, [batch])
+    bias = next(iter(one.model.decoder)).feed_forward.inner.bias
+    hook = bias.register_hook(lambda g: g * math.nan)
+    before = weights(one.model)
+    result = one.update(2, [batch])
+    assert result.skipped
+    assert math.isfinite(result.loss)
+    assert same(before, weights(one.model))
+    hook.remove()
+    # Neither Adam's moments nor a gradient left behind remembers it.
+    assert one.update(3, [batch]) == undisturbed.update(3, [batch])
+    assert same(weights(one.model), weights(undisturbed.model))
+
+
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+def test_half_precision(precision: str) -> None:
+    batch = batch_of(random_pairs(6))
+    half, single = updater(dtype=torch.float32, precision=precision), updater(dtype=torch.float32)
+    gradients, expected = watch_gradients(half), watch_gradients(single)
+    assert half.update(1, [batch]).loss == pytest.approx(single.update(1, [batch]).loss, rel=0.02)
+    for a, b in zip(gradients[0], expected[0], strict=True):
+        assert (a - b).norm() <= 0.1 * b.norm() + 1e-3
+    losses = [half.update(step, [batch]).loss for step in range(2, 40)]
+    assert losses[-1] < losses[0] / 1.5
+    assert all(p.dtype == torch.float32 for p in half.model.parameters())
+
+
+def test_fp16_lowers_its_scale_for_an_infinite_gradient() -> None:
+    one = updater(dtype=torch.float32, precision="fp16")
+    batch = batch_of(random_pairs(3))
+    one.update(1, [batch])
+    spoil(one.model, "gradient")
+    before, scale = weights(one.model), one.scaler.get_scale()
+    assert one.update(2, [batch]).skipped
+    assert same(before, weights(one.model))
+    assert one.scaler.get_scale() == scale / 2
+
+
+def test_fp16_stops_where_the_loss_itself_is_not_finite() -> None:
+    """No scale cures that: without the check every later step would be skipped, for ever."""
+    one = updater(dtype=torch.float32, precision="fp16")
+    spoil(one.model, "loss")
+    with pytest.raises(NonFiniteError, match="Step 3: the loss is nan"):
+        one.update(3, [batch_of(random_pairs(3))])
+
+
+def test_trying_a_batch_changes_nothing() -> None:
+    model = small_model(dtype=torch.float32)
+    before = weights(model)
+    try_batch(model, batch_of(random_pairs(5)))
+    assert same(before, weights(model))
+    assert all(p.grad is None for p in model.parameters())

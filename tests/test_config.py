@@ -15,6 +15,9 @@ INF, NAN = float("inf"), float("nan")
 # A section, a value out of range, and what the message says. `{key}` must be at least …, not {value}.
 OUT_OF_RANGE = [
     ("data", {"max_length": 1}, "data.max_length must be at least 2, not 1."),
+    ("data", {"builtin_pairs": 0}, "data.builtin_pairs must be at least 1, not 0."),
+    ("data", {"builtin": True, "source": ("a.en",)}, "data.builtin = true and data.source were both given"),
+    ("data", {"builtin": True, "target": ("a.de",)}, "data.builtin = true and data.source were both given"),
     ("data", {"max_ratio": 0.5}, "data.max_ratio must be at least 1.0, not 0.5."),
     ("data", {"vocab_size": 260}, "data.vocab_size must be at least 261, not 260."),
     ("model", {"N": 0}, "model.N must be at least 1, not 0."),

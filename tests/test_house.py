@@ -24,7 +24,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 ROOMS = (
     *("errors", "version", "config", "presets", "recipes", "files", "devices"),
     *("text", "data", "model", "storage", "decoding", "evaluation", "training"),
-    *("interop", "views", "serving", "lab", "cli"),
+    *("interop", "views", "serving", "lab", "demo", "cli"),
 )
 DOORS = ("__init__", "__main__")  # the package itself: what it offers comes from every room
 

@@ -25,6 +25,7 @@ RECIPES = st.builds(
     Recipe,
     data=st.builds(
         DataConfig,
+        builtin_pairs=COUNT,
         source=FILES,
         target=FILES,
         valid_source=FILES,

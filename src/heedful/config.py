@@ -66,8 +66,8 @@ class DataConfig:
         _at_least(self, "data", 2, "max_length")
         _at_least(self, "data", 1, "builtin_pairs")
         _require(
-            not (self.builtin and (self.source or self.target)),
-            "data.builtin = true and data.source were both given; train on one of them.",
+            not (self.builtin and (self.source or self.target or self.valid_source or self.valid_target)),
+            "data.builtin = true and files of text were both given; train on one of them.",
         )
         _at_least(self, "data", 1.0, "max_ratio")
         _at_least(self, "data", 261, "vocab_size")  # 256 bytes, 4 special pieces, and one to learn

@@ -7,7 +7,8 @@ gives them. The two small ones are for corpora and machines smaller than the pap
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 
 from heedful.config import ModelConfig
@@ -34,6 +35,11 @@ def big(vocab_size: int = 37_000) -> ModelConfig:
     return ModelConfig(vocab_size=vocab_size, d_model=1024, d_ff=4096, h=16, dropout=0.3)
 
 
+def _varied(changed: Mapping[str, int | float | str], vocab_size: int = 37_000) -> ModelConfig:
+    """The base model with a row's changes; the widths of the heads follow where the row does not give them."""
+    return replace(base(vocab_size), **{"d_k": 0, "d_v": 0, **changed})  # type: ignore[arg-type]
+
+
 @dataclass(frozen=True)
 class Preset:
     model: Callable[[int], ModelConfig]
@@ -47,12 +53,37 @@ _BASE_TRAINING = MappingProxyType(
 _BIG_TRAINING = MappingProxyType({**_BASE_TRAINING, "steps": 300_000, "average": 20})
 _CHOSEN: Mapping[str, int | float] = MappingProxyType({})
 
+
+def _row(label_smoothing: float = 0.1, **changed: int | float | str) -> Preset:
+    """A row of Table 3: trained as base is, its checkpoints not averaged."""
+    training = {**_BASE_TRAINING, "label_smoothing": label_smoothing, "average": 1}
+    return Preset(partial(_varied, changed), MappingProxyType(training))
+
+
 PRESETS: Mapping[str, Preset] = MappingProxyType(
     {
         "tiny": Preset(tiny, _CHOSEN),
         "small": Preset(small, _CHOSEN),
         "base": Preset(base, _BASE_TRAINING),
         "big": Preset(big, _BIG_TRAINING),
+        "table3-a-h1": _row(h=1, d_k=512, d_v=512),
+        "table3-a-h4": _row(h=4, d_k=128, d_v=128),
+        "table3-a-h16": _row(h=16, d_k=32, d_v=32),
+        "table3-a-h32": _row(h=32, d_k=16, d_v=16),
+        "table3-b-dk16": _row(d_k=16),
+        "table3-b-dk32": _row(d_k=32),
+        "table3-c-n2": _row(N=2),
+        "table3-c-n4": _row(N=4),
+        "table3-c-n8": _row(N=8),
+        "table3-c-d256": _row(d_model=256, d_k=32, d_v=32),
+        "table3-c-d1024": _row(d_model=1024, d_k=128, d_v=128),
+        "table3-c-ff1024": _row(d_ff=1024),
+        "table3-c-ff4096": _row(d_ff=4096),
+        "table3-d-dropout0": _row(dropout=0.0),
+        "table3-d-dropout2": _row(dropout=0.2),
+        "table3-d-smoothing0": _row(label_smoothing=0.0),
+        "table3-d-smoothing2": _row(label_smoothing=0.2),
+        "table3-e-learned": _row(positions="learned"),
     }
 )
 

@@ -58,7 +58,19 @@ def test_the_sacrebleu_command_prints_the_same(tmp_path: Path, lowercase: bool) 
     reference, hypothesis = tmp_path / "reference", tmp_path / "hypothesis"
     reference.write_text("".join(f"{line}\n" for line in REFERENCES), encoding="utf-8")
     hypothesis.write_text("".join(f"{line}\n" for line in HYPOTHESES), encoding="utf-8")
-    command = [sys.executable, "-m", "sacrebleu", str(reference), "-i", str(hypothesis), "-m", "bleu", "chrf", "-w", "6"]
+    command = [
+        sys.executable,
+        "-m",
+        "sacrebleu",
+        str(reference),
+        "-i",
+        str(hypothesis),
+        "-m",
+        "bleu",
+        "chrf",
+        "-w",
+        "6",
+    ]
     case = ["-lc", "--chrf-lowercase"] if lowercase else []
     done = subprocess.run([*command, *case], capture_output=True, check=True, text=True)
     for printed, score in zip(

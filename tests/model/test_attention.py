@@ -112,9 +112,7 @@ def test_multi_head_attention_against_torch(kind: str, want_weights: bool) -> No
         average_attn_weights=False,
     )
     mask = real[:, None, None, :] if kind == "padded" else None
-    output, weights = ours(
-        x, ours.keys_values(memory), mask=mask, causal=kind == "causal", want_weights=want_weights
-    )
+    output, weights = ours(x, ours.keys_values(memory), mask=mask, causal=kind == "causal", want_weights=want_weights)
     torch.testing.assert_close(output, expected, **TOLERANCE)
     assert (weights is not None) == want_weights
     if want_weights:

@@ -105,7 +105,7 @@ def test_no_model_there(tmp_path: Path) -> None:
 
 def test_another_format_says_which(written: Path) -> None:
     rewrite_config(written, format=99)
-    with pytest.raises(ModelError, match="format 99; this heedful .* reads format 1"):
+    with pytest.raises(ModelError, match=r"format 99; this heedful .* reads format 1"):
         read_model(written)
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import safetensors.numpy
-import tasks
 import torch
 
+import tasks
 from heedful.errors import ModelError, UsageError
 from heedful.storage.model_directory import Model
 from heedful.storage.run_directory import RunDirectory, model_of_checkpoints, open_model

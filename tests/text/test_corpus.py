@@ -36,6 +36,7 @@ def test_many_files_in_order(write_text):
     several = corpus(sources, targets)
     assert [pair.source for pair in several.pairs()] == ["a1", "a2", "b1"]
     assert [pair.target for pair in several.pairs()] == ["A1", "A2", "B1"]
+    assert several.count() == 3
     assert several.files() == (*sources, *targets)
 
 

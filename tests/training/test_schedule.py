@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from heedful.training.schedule import learning_rate
@@ -27,6 +29,6 @@ def test_it_rises_linearly_to_its_peak_at_the_end_of_the_warm_up_and_then_falls(
     rates = [learning_rate(step, 512, 100) for step in range(1, 400)]
     assert rates.index(max(rates)) + 1 == 100
     assert rates[49] == pytest.approx(rates[99] / 2)
-    assert all(a < b for a, b in zip(rates[:99], rates[1:100], strict=True))
-    assert all(a > b for a, b in zip(rates[99:-1], rates[100:], strict=True))
+    assert all(a < b for a, b in pairwise(rates[:100]))
+    assert all(a > b for a, b in pairwise(rates[99:]))
     assert rates[395 - 1] == pytest.approx(rates[99] * (100 / 395) ** 0.5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -20,6 +21,15 @@ from heedful.training.step import Updater, make_optimizer, seed_dropout, try_bat
 
 V = 15
 Pair = tuple[list[int], list[int]]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread() -> Iterator[None]:
+    """Tiny tensors are slower on several threads, above all beside other tests."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
 
 
 def random_pairs(count: int, seed: int = 0) -> list[Pair]:

@@ -73,7 +73,7 @@ def _train_options(parser: _Parser) -> None:
         metavar="SECTION.KEY=VALUE",
         help="overrides a key of the recipe",
     )
-    parser.add_argument("--preset", metavar="NAME", help="a model shape: tiny, small, base, big")
+    parser.add_argument("--preset", metavar="NAME", help="a model shape: tiny, small, base, big, or a row of Table 3")
     parser.add_argument("--init", metavar="MODEL", help="fine-tune this model, with its tokeniser")
     parser.add_argument("--data-root", metavar="DIR", help="where a recipe's data lie (default: the recipe's folder)")
     _device_option(parser)
@@ -114,7 +114,7 @@ def _average_options(parser: _Parser) -> None:
 
 def _info_options(parser: _Parser) -> None:
     parser.add_argument("path", nargs="?", metavar="PATH", help=_MODEL_HELP)
-    parser.add_argument("--preset", metavar="NAME", help="a preset instead: tiny, small, base, big")
+    parser.add_argument("--preset", metavar="NAME", help="a preset instead: tiny, small, base, big, table3-…")
 
 
 def _model_options(parser: _Parser) -> None:

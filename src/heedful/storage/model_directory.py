@@ -59,7 +59,7 @@ def write_model(directory: Path, model: Model) -> None:
         "decoding": asdict(model.decoding),
         "history": dict(model.history),
     }
-    with new_directory(directory) as unfinished:
+    with new_directory(directory, needed=4 * model.transformer.parameter_count()) as unfinished:
         (unfinished / CONFIG).write_text(json.dumps(content, indent=1, ensure_ascii=False), encoding="utf-8")
         (unfinished / TOKENIZER).write_bytes(model.tokenizer.model)
         write_tensors(unfinished / WEIGHTS, model.transformer.state_dict())
@@ -119,7 +119,8 @@ def _shape(shape: torch.Size | None) -> str:
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    safetensors.torch.save_file({name: tensor.detach().contiguous().cpu() for name, tensor in tensors.items()}, path)
+    """Written by ourselves, not by safetensors' own file writer: a full disk is then an OSError that says so."""
+    path.write_bytes(safetensors.torch.save({name: t.detach().contiguous().cpu() for name, t in tensors.items()}))
 
 
 def read_tensors(path: Path, error: type[InputError]) -> dict[str, Tensor]:

@@ -40,8 +40,9 @@ class Progress:
 def save(run: RunDirectory, model: Transformer, optimizer: torch.optim.Adam, progress: Progress) -> Path:
     """Writes the checkpoint of a step, whole or not at all."""
     final = run.checkpoint(progress.step)
-    require_space(final, 4 * 3 * model.parameter_count())
-    with new_directory(final) as unfinished:
+    needed = 4 * 3 * model.parameter_count()  # weights and two moments, 4 bytes each
+    require_space(final, needed)
+    with new_directory(final, needed) as unfinished:
         write_tensors(unfinished / WEIGHTS, model.state_dict())
         write_tensors(unfinished / OPTIMIZER, _moments(model, optimizer))
         (unfinished / STATE).write_text(json.dumps(asdict(progress), indent=1), encoding="utf-8")

@@ -2,9 +2,10 @@
 
 from collections import Counter
 
-from heedful.text.builtin import nouns, phrases
+from heedful.text.builtin import clauses, nouns, phrases
 from heedful.text.builtin.adjectives import ADJECTIVES, BY_KIND
 from heedful.text.builtin.nouns import BY_TAG, NOUNS
+from heedful.text.builtin.structure import NounPhrase
 from heedful.text.builtin.verbs import VERBS
 
 
@@ -66,3 +67,19 @@ def test_adjectives_have_distinct_names_and_some_kind():
 
 def test_wider_classes_are_made_of_listed_nouns():
     assert {noun for tag in nouns.BY_TAG.values() for noun in tag} == set(NOUNS)
+
+
+class First:
+    """Takes the first option, and fails where there is none."""
+
+    def pick(self, options):
+        return options[0]
+
+
+def test_something_is_always_left_to_say_of_a_thing_whatever_adjectives_it_has():
+    for noun in NOUNS:
+        goods = (None, True, False) if noun.tags & {"ware", "drinkable", "readable"} else (None,)
+        plural, determiner = phrases.shells(noun, "any")[0]
+        for adjectives in set(phrases.adjective_sets(noun)):
+            for good in goods:
+                clauses.said_of(First(), NounPhrase(noun, plural, determiner, adjectives), good)

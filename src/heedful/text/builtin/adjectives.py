@@ -30,7 +30,7 @@ big groß - animal,thing,machine,vehicle,furniture,part,room,place
 new neu - text,thing,clothes,machine,vehicle,furniture,paper,good
 beautiful schön - thing,plant,clothes,furniture,place,animal,good
 expensive teuer teur thing,clothes,machine,vehicle,furniture,food,fruit,drink,plant,water,wine
-cheap billig - thing,clothes,machine,furniture,food,fruit,drink,vehicle,good,water,wine
+cheap billig - thing,clothes,machine,furniture,food,fruit,drink,vehicle,plant,good,water,wine
 heavy schwer - thing,machine,furniture
 modern modern - machine,furniture,vehicle,good
 broken kaputt - machine,vehicle
@@ -46,7 +46,7 @@ green grün - colour
 black schwarz - colour
 white weiß - colour
 yellow gelb - colour
-fresh frisch - food,fruit,good
+fresh frisch - food,fruit,water,plant,good
 delicious köstlich - food,fruit,good
 cold kalt - food,drink,water,wine
 hot heiß - drink,water

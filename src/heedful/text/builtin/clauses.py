@@ -62,8 +62,8 @@ ALL: tuple[Verb, ...] = ACTIONS + tuple(
     verb
     for verb in verbs.VERBS
     if verb not in ACTIONS and verb.frame not in ("that", "whether", "to")
-) + (verbs.BE,) * 5 + (verbs.HAVE,) * 2  # fmt: skip
-_NEGATION = (None, None, None, None, fw.NOT)
+) + (verbs.BE,) * 5 + (verbs.HAVE,) * 5  # fmt: skip
+_NEGATION = (None, None, None, fw.NOT)
 _UNGRADABLE = frozenset({"broken", "delicious"})
 
 
@@ -168,7 +168,7 @@ def _sayable(
     options = tuple(each for each in BY_KIND[kind] if noun is None or not phrases.unfit(each, noun))
     if good is not None:
         options = tuple(each for each in options if ("good" in each.kinds) == good)
-    return tuple(each for each in options if not clashes(each, avoid)) or options
+    return tuple(each for each in options if not clashes(each, avoid))
 
 
 # Complements
@@ -214,7 +214,7 @@ def _accusative(choose: Choose, frame: Clause, plan: Plan) -> Nominal:
     if frame.verb.frame == "have":
         policy = "negative" if frame.negated else "indefinite"
     elif frame.negated:
-        policy = "definite" if policy == "open" else choose.pick(("definite", "negative", "negative"))
+        policy = "definite" if policy == "open" else choose.pick(("definite", "negative", "negative", "negative"))
     if frame.verb.object == "person":
         return phrases.person(choose, frame.subject, policy if policy in ("any", "open") else "definite")
     return phrases.noun_phrase(choose, frame.verb.object, policy, phrases.noun_of(frame.subject))

@@ -20,7 +20,12 @@ ASKED_PEOPLE = PEOPLE[1:]  # nobody asks what I do
 _SAME_PERSON = {"1s": ("1s", "1p"), "1p": ("1s", "1p"), "2s": ("2s",), "3p": ("3p",), "3s": ()}
 # A restrictive relative clause picks one out of many: odd after my, this and all names of one person.
 OPEN = frozenset({fw.THE, fw.A, fw.EVERY, fw.TWO, fw.THREE, fw.NONE, fw.NO_A, fw.NO_ANY})
-_UNSAID = {"old": ("boy", "girl", "child", "beach", "lake", "river", "island"), "dirty": ("picture",)}
+_UNSAID = {
+    "old": ("boy", "girl", "child", "beach", "lake", "river", "island"),
+    "young": ("grandmother", "grandfather"),
+    "dirty": ("picture",),
+    "friendly": ("friend",),
+}
 _HOME = frozenset({"garden", "kitchen", "room", "office", "house"})
 
 

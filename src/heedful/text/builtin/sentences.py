@@ -9,7 +9,7 @@ from heedful.text.builtin import clauses, nouns, phrases, relatives, verbs
 from heedful.text.builtin import function_words as fw
 from heedful.text.builtin.choices import Choose
 from heedful.text.builtin.clauses import Plan
-from heedful.text.builtin.structure import Clause, Nominal, NounPhrase, Question, Sentence
+from heedful.text.builtin.structure import Clause, Nominal, NounPhrase, Pronoun, Question, Sentence
 from heedful.text.builtin.words import Conjunction, Noun, Verb
 
 Pool = tuple[Verb, ...]
@@ -61,7 +61,7 @@ _BACKGROUND = _named("work", "cook", "wait", "sit", "stand", "eat", "drink", "da
 _MEANWHILE = _named("laugh", "sing", "cry", "watch", "look", "listen", "speak", "photograph", "help")
 _ACHIEVEMENT = _named(
     "get", "come", "open", "close", "turn", "pick", "wake", "tidy", "call", "buy", "sell", "repair",
-    "write", "show", "give", "bring", "send",
+    "show", "give", "bring", "send",
 )  # fmt: skip
 _POOLS: dict[Conjunction, tuple[Pool, Pool]] = {
     fw.IF: (clauses.ACTIONS, _ACHIEVEMENT),
@@ -213,7 +213,7 @@ def _sequence(choose: Choose) -> Sentence:
     return _join(
         choose,
         conjunction,
-        (_POOLS[conjunction][0], plan._replace(tenses=main)),
+        (_POOLS[conjunction][0], plan._replace(tenses=main, adjunct=conjunction is not fw.WHILE)),
         (_POOLS[conjunction][1], plan._replace(tenses=subordinate)),
     )
 
@@ -255,7 +255,7 @@ def _uses(noun: Noun) -> Pool:
 def _content(choose: Choose) -> Sentence:
     """that and whether; the main verb stands in the present, so that English does not shift the tense."""
     verb, conjunction, mood, negated = choose.pick(_CONTENT)
-    subject = _knower(choose)
+    subject = _knower(choose, phrases.ASKED_PEOPLE if mood == "polar" else phrases.PEOPLE)
     first = choose.settle(Clause(mood, subject, verb, negated=negated))
     plan = Plan("dependent", "event" if verb is _HOPE else "free", avoid=phrases.noun_of(subject))
     plan = plan._replace(negation=not negated and conjunction is fw.THAT)
@@ -263,9 +263,10 @@ def _content(choose: Choose) -> Sentence:
     return Sentence("content", first, second, conjunction)
 
 
-def _knower(choose: Choose) -> Nominal:
+def _knower(choose: Choose, people: tuple[Pronoun, ...] = phrases.PEOPLE) -> Nominal:
+    """Somebody definite; nothing later refers back."""
     if choose.pick((False, True)):
-        return choose.settle(choose.pick(phrases.PEOPLE))
+        return choose.settle(choose.pick(people))
     return phrases.noun_phrase(choose, "person", "definite")
 
 

@@ -1,0 +1,171 @@
+"""Checkpoints: what is loaded is what was saved; pruning and averaging by their rules."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from heedful.config import ModelConfig
+from heedful.errors import CheckpointError, MachineError
+from heedful.model.transformer import Transformer
+from heedful.storage.run_directory import RunDirectory
+from heedful.training import checkpoints
+from heedful.training.checkpoints import Progress, load, prune, require_space, save, steps_to_average
+from heedful.training.step import make_optimizer
+
+CONFIG = ModelConfig(vocab_size=20, N=1, d_model=8, d_ff=16, h=2)
+
+Trained = tuple[Transformer, torch.optim.Adam]
+
+
+def trained(seed: int, updates: int = 3) -> Trained:
+    torch.manual_seed(seed)
+    model = Transformer(CONFIG)
+    optimizer = make_optimizer(model)
+    optimizer.param_groups[0]["lr"] = 0.01
+    for _ in range(updates):
+        model(torch.tensor([[5, 6, 3]]), torch.tensor([[2, 7, 8]])).square().sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    return model, optimizer
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDirectory:
+    return RunDirectory(tmp_path)
+
+
+@pytest.fixture
+def make(run: RunDirectory) -> Callable[..., None]:
+    """`make(4, 8)`: checkpoints of these steps."""
+    model, optimizer = trained(1)
+
+    def make(*steps: int) -> None:
+        for step in steps:
+            save(run, model, optimizer, Progress(step=step))
+
+    return make
+
+
+def test_weights_moments_and_progress_come_back_bit_for_bit(run: RunDirectory) -> None:
+    model, optimizer = trained(1)
+    progress = Progress(
+        step=3,
+        tokens=71,
+        seconds=1.5,
+        best={"step": 2, "bleu": 0.1, "nll": 1 / 3},
+        lowest_nll=1 / 3,
+        validations_without_gain=1,
+        window={"loss": 0.1 + 0.2, "nll": 1e-17, "tokens": 7},
+        log_bytes=123,
+        facts={"threads": 1},
+    )
+    save(run, model, optimizer, progress)
+    other, other_optimizer = trained(2, updates=0)
+    assert load(run, 3, other, other_optimizer) == progress
+    for before, after in zip(model.parameters(), other.parameters(), strict=True):
+        assert torch.equal(before, after)
+        states = optimizer.state[before], other_optimizer.state[after]
+        assert states[0].keys() == states[1].keys()
+        assert all(torch.equal(states[0][key], states[1][key]) for key in states[0])
+
+
+def test_the_next_update_is_the_one_that_would_have_been(run: RunDirectory) -> None:
+    model, optimizer = trained(1)
+    save(run, model, optimizer, Progress(step=3))
+    other, other_optimizer = trained(2, updates=0)
+    load(run, 3, other, other_optimizer)
+    for one, its_optimizer in ((model, optimizer), (other, other_optimizer)):
+        its_optimizer.param_groups[0]["lr"] = 0.02
+        one(torch.tensor([[9, 3]]), torch.tensor([[2, 7]])).sum().backward()
+        its_optimizer.step()
+    assert all(torch.equal(*pair) for pair in zip(model.parameters(), other.parameters(), strict=True))
+
+
+def test_skipped_updates_are_not_counted_by_adam(run: RunDirectory) -> None:
+    model, optimizer = trained(1, updates=3)
+    save(run, model, optimizer, Progress(step=5, skipped=2))
+    other, other_optimizer = trained(2, updates=0)
+    load(run, 5, other, other_optimizer)
+    assert {float(state["step"]) for state in other_optimizer.state.values()} == {3.0}
+
+
+def test_an_optimiser_that_never_moved_can_be_saved(run: RunDirectory) -> None:
+    model, optimizer = trained(1, updates=0)
+    save(run, model, optimizer, Progress(step=1, skipped=1))
+    load(run, 1, model, optimizer)
+    assert all(not state["exp_avg"].any() for state in optimizer.state.values())
+
+
+def test_another_shape_is_refused_with_both(run: RunDirectory, make: Callable[..., None]) -> None:
+    make(4)
+    wider = Transformer(ModelConfig(vocab_size=21, N=1, d_model=8, d_ff=16, h=2))
+    with pytest.raises(CheckpointError, match=r"of shape \(20, 8\), expected \(21, 8\)"):
+        load(run, 4, wider, make_optimizer(wider))
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{", '{"no_such": 1}', "5", "\ufffd"])
+def test_an_unreadable_state_is_an_error_of_ours(run: RunDirectory, make: Callable[..., None], content: str) -> None:
+    make(4)
+    (run.checkpoint(4) / "state.json").write_text(content, encoding="utf-8")
+    with pytest.raises(CheckpointError, match=r"state\.json cannot be read"):
+        checkpoints.read_progress(run.checkpoint(4))
+
+
+def test_state_is_json_for_people(run: RunDirectory, make: Callable[..., None]) -> None:
+    make(4)
+    assert json.loads((run.checkpoint(4) / "state.json").read_text())["step"] == 4
+
+
+@pytest.mark.parametrize(
+    ("steps", "keep", "left"),
+    [
+        ([4, 8, 12, 16], 2, [12, 16]),
+        ([4, 8, 12, 16], 4, [4, 8, 12, 16]),
+        ([4], 2, [4]),
+        ([4, 8, 12, 14], 2, [8, 12, 14]),  # stopped between: the regular ones stay
+        ([4, 8, 10, 12], 2, [8, 12]),  # and the one between goes when the next regular one is there
+        ([3], 2, [3]),
+        ([8, 12, 16, 17, 18], 1, [16, 18]),
+    ],
+)
+def test_pruning_keeps_the_newest_regular_ones_and_the_newest(
+    run: RunDirectory, make: Callable[..., None], steps: list[int], keep: int, left: list[int]
+) -> None:
+    make(*steps)
+    removed = prune(run, keep, save_every=4)
+    assert run.steps() == left
+    assert sorted(removed + left) == steps
+    assert run.valid_steps() == left[::-1]
+    assert len(list(run.checkpoints.iterdir())) == len(left)
+
+
+@pytest.mark.parametrize(
+    ("steps", "newest", "averaged"),
+    [
+        ([4, 8, 12], 12, [12, 8, 4]),
+        ([4, 8, 12, 16], 16, [16, 12, 8]),
+        ([4, 8, 10], 10, [10, 8, 4]),
+        ([4, 6, 8], 8, [8, 4]),  # 6 was saved when the run was stopped: one that was not has no such checkpoint
+        ([4], 4, [4]),
+    ],
+)
+def test_the_average_is_of_the_newest_and_regular_ones(
+    run: RunDirectory, make: Callable[..., None], steps: list[int], newest: int, averaged: list[int]
+) -> None:
+    make(*steps)
+    assert steps_to_average(run, last=3, save_every=4, newest=newest) == averaged
+
+
+def test_too_little_space_is_said_before_writing(run: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoints, "free_bytes", lambda _: 1_000)
+    with pytest.raises(MachineError, match="12,345 bytes needed") as caught:
+        require_space(run.checkpoints, 12_345)
+    assert caught.value.exit_code == 4
+    with pytest.raises(MachineError):
+        save(run, *trained(1), Progress(step=4))
+    assert not run.checkpoints.exists()

@@ -1,0 +1,165 @@
+"""Automatic choices: sensible at every size, and never against what was given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from heedful import recipes
+from heedful.config import Recipe
+from heedful.errors import ConfigError
+from heedful.recipes import Settings
+from heedful.training.choices import CorpusSize, apply, choose, from_preset, vocabulary
+
+SIZES = [1, 100, 1_000, 5_000, 11_999, 12_000, 30_000, 99_999, 100_000, 200_000, 1_000_000, 5_000_000]
+EVERY_KEY = {
+    "model": ("N", "d_model", "d_ff", "h", "dropout"),
+    "training": (
+        "batch_tokens",
+        "steps",
+        "warmup_steps",
+        "learning_rate",
+        "validate_every",
+        "save_every",
+        "patience",
+    ),
+}
+
+
+def corpus(pairs: int, pieces: int = 15) -> CorpusSize:
+    return CorpusSize(pairs, pairs * pieces)
+
+
+def chosen(pairs: int, gpu: bool = False, given: Settings | None = None, pieces: int = 15) -> Recipe:
+    given = given or {}
+    return recipes.build(apply(given, choose(given, corpus(pairs, pieces), gpu)))
+
+
+@pytest.mark.parametrize("gpu", [False, True])
+@pytest.mark.parametrize("pairs", SIZES)
+def test_makes_a_whole_recipe_at_every_size(pairs: int, gpu: bool) -> None:
+    recipe = chosen(pairs, gpu)
+    training = recipe.training
+    assert 200 <= training.steps <= 100_000
+    assert training.warmup_steps <= training.steps / 10
+    assert training.validate_every <= training.steps / 10
+    assert training.save_every <= training.validate_every
+    assert 0 < training.learning_rate <= 1
+    assert training.patience > 0
+
+
+@pytest.mark.parametrize("steps", [10, 99, 1_000, 12_345, 1_000_000])
+def test_warm_up_is_at_most_a_tenth_of_given_steps(steps: int) -> None:
+    recipe = chosen(30_000, given={"training": {"steps": steps}})
+    assert recipe.training.steps == steps
+    assert recipe.training.warmup_steps <= min(steps / 10, 4_000)
+
+
+@pytest.mark.parametrize("steps", range(1, 10))
+def test_very_few_steps_still_make_a_recipe(steps: int) -> None:
+    recipe = chosen(1_000, given={"training": {"steps": steps}})
+    assert recipe.training.warmup_steps == 1
+
+
+@pytest.mark.parametrize("gpu", [False, True])
+def test_the_larger_the_corpus_the_larger_everything(gpu: bool) -> None:
+    found = [chosen(pairs, gpu) for pairs in SIZES]
+    for less, more in zip(found, found[1:], strict=False):
+        for key in ("N", "d_model", "d_ff", "h"):
+            assert getattr(less.model, key) <= getattr(more.model, key), key
+        assert less.model.dropout >= more.model.dropout
+        assert less.training.batch_tokens <= more.training.batch_tokens
+        seen = [one.training.steps * one.training.batch_tokens for one in (less, more)]
+        assert seen[0] <= seen[1]
+
+
+def test_the_larger_the_corpus_the_fewer_epochs() -> None:
+    sizes = [1_000, 10_000, 30_000, 200_000, 1_000_000]
+    trainings = [chosen(pairs).training for pairs in sizes]
+    epochs = [one.steps * one.batch_tokens / corpus(n).tokens for one, n in zip(trainings, sizes, strict=True)]
+    assert epochs == sorted(epochs, reverse=True)
+
+
+def test_the_vocabulary_grows_with_the_corpus_within_limits() -> None:
+    sizes = [vocabulary(pairs).value for pairs in [0, *SIZES, 10**9]]
+    assert sizes == sorted(sizes)
+    assert sizes[0] >= 300
+    assert sizes[-1] == 37_000
+    assert vocabulary(1_000).value == 1_000
+    assert 4_000 <= vocabulary(30_000).value <= 6_000
+
+
+@pytest.mark.parametrize("gpu", [False, True])
+def test_the_peak_of_the_learning_rate_stays_where_training_is_stable(gpu: bool) -> None:
+    for pairs in SIZES:
+        recipe = chosen(pairs, gpu)
+        width, warmup = recipe.model.d_model, recipe.training.warmup_steps
+        peak = recipe.training.learning_rate * (width * warmup) ** -0.5
+        assert peak <= 0.003 * 1.001 * (128 / width) ** 0.5
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("model.N", 1),
+        ("model.d_model", 64),
+        ("model.d_ff", 100),
+        ("model.h", 1),
+        ("model.dropout", 0.0),
+        ("training.batch_tokens", 333),
+        ("training.steps", 77),
+        ("training.warmup_steps", 5),
+        ("training.learning_rate", 2.5),
+        ("training.validate_every", 3),
+        ("training.save_every", 9),
+        ("training.patience", 0),
+    ],
+)
+def test_what_was_given_is_respected_and_not_announced(key: str, value: Any) -> None:
+    section, name = key.split(".")
+    given: Settings = {section: {name: value}}
+    choices = choose(given, corpus(30_000), gpu=False)
+    assert (section, name) not in {(choice.section, choice.key) for choice in choices}
+    assert apply(given, choices)[section][name] == value
+    recipes.build(apply(given, choices))
+
+
+def test_all_given_leaves_nothing_to_choose() -> None:
+    recipe = recipes.as_settings(Recipe())
+    given = {section: {key: recipe[section][key] for key in keys} for section, keys in EVERY_KEY.items()}
+    assert choose(given, corpus(1_000), gpu=False) == []
+
+
+def test_every_choice_is_printed_with_its_reason() -> None:
+    choices = choose({}, corpus(30_000), gpu=False)
+    assert {(one.section, one.key) for one in choices} == {
+        (section, key) for section, keys in EVERY_KEY.items() for key in keys
+    }
+    for choice in choices:
+        assert str(choice) == f"{choice.section}.{choice.key} = {choice.value}  ({choice.why})"
+        assert choice.why
+    assert any("30,000 pairs" in choice.why for choice in choices)
+
+
+def test_a_batch_holds_the_longest_sentence_that_was_asked_for() -> None:
+    recipe = chosen(1_000, given={"data": {"max_length": 5_000}})
+    assert recipe.training.batch_tokens >= 5_000
+
+
+def test_choices_follow_from_what_was_given() -> None:
+    few, many = (chosen(30_000, given={"training": {"batch_tokens": n}}).training for n in (1_000, 8_000))
+    assert few.steps == pytest.approx(8 * many.steps, rel=0.05)
+    accumulated = chosen(30_000, given={"training": {"batch_tokens": 1_000, "accumulate": 8}}).training
+    assert accumulated.steps == many.steps
+    assert chosen(30_000, given={"training": {"steps": 400}}).training.validate_every == 20
+
+
+def test_a_preset_gives_its_shape_and_the_paper_its_training() -> None:
+    base = from_preset("base")
+    assert (base["model"]["N"], base["model"]["d_model"], base["model"]["d_ff"]) == (6, 512, 2048)
+    assert base["training"]["warmup_steps"] == 4_000
+    assert from_preset("big")["training"]["steps"] == 300_000
+    assert from_preset("tiny")["training"] == {}
+    with pytest.raises(ConfigError, match='no preset "bse". Did you mean "base"'):
+        from_preset("bse")

@@ -84,12 +84,15 @@ TINY: dict[str, Any] = {
 
 def tiny_corpus(directory: Path) -> dict[str, str]:
     """The four files of a small reversal corpus, as keys of a recipe."""
-    train, valid = (
-        write(directory, "train", pairs(reverse, range(80))),
-        write(directory, "valid", pairs(reverse, range(80, 86))),
-    )
-    names = ("data.source", "data.target", "data.valid_source", "data.valid_target")
-    return {name: str(path) for name, path in zip(names, (*train, *valid), strict=True)}
+    write(directory, "train", pairs(reverse, range(80)))
+    write(directory, "valid", pairs(reverse, range(80, 86)))
+    return corpus_in(directory)
+
+
+def corpus_in(directory: Path) -> dict[str, str]:
+    """The keys of a recipe for train.* and valid.* of a directory."""
+    names = {"source": "train.src", "target": "train.tgt", "valid_source": "valid.src", "valid_target": "valid.tgt"}
+    return {f"data.{key}": str(directory / name) for key, name in names.items()}
 
 
 def set_options(settings: dict[str, Any]) -> list[str]:

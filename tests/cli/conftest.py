@@ -1,13 +1,27 @@
-"""A small finished run, shared by the tests of this room."""
+"""A small finished run, its text, and the program called in this process."""
 
 from __future__ import annotations
 
+import io
 import shutil
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 import tasks
+from heedful.cli.main import main
+
+
+class Outcome(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+Program = Callable[..., Outcome]
 
 
 @pytest.fixture(scope="session")
@@ -16,7 +30,33 @@ def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tasks.tiny_run(tmp_path_factory) / "run"
 
 
+@pytest.fixture(scope="session")
+def model(tiny_run: Path) -> Path:
+    return tiny_run / "model"
+
+
+@pytest.fixture(scope="session")
+def corpus(tiny_run: Path) -> dict[str, str]:
+    return tasks.corpus_in(tiny_run.parent / "text")
+
+
 @pytest.fixture
 def own_run(tiny_run: Path, tmp_path: Path) -> Path:
     """A copy of the finished RUN, to be damaged."""
     return Path(shutil.copytree(tiny_run, tmp_path / "own"))
+
+
+@pytest.fixture
+def heedful(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Program:
+    """`heedful("translate", model, stdin=b"…")`: exit code, standard output and standard error."""
+
+    def call(*arguments: str | Path, stdin: bytes = b"") -> Outcome:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"))
+        capsys.readouterr()
+        try:
+            code = main([str(argument) for argument in arguments])
+        except SystemExit as left:  # --help and --version
+            code = int(left.code or 0)
+        return Outcome(code, *capsys.readouterr())
+
+    return call

@@ -17,7 +17,7 @@ from heedful.training import checkpoints
 from heedful.training.checkpoints import Progress, load, prune, require_space, save, steps_to_average
 from heedful.training.step import make_optimizer
 
-CONFIG = ModelConfig(vocab_size=20, N=1, d_model=8, d_ff=16, h=2)
+CONFIG = ModelConfig(vocab_size=20, N=1, d_model=8, d_ff=16, h=2, dropout=0.0)
 
 Trained = tuple[Transformer, torch.optim.Adam]
 

@@ -224,11 +224,16 @@ def _batches(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:
 
 
 def _joined(parts: list[Translation]) -> Translation:
-    """One translation of a line's parts; its score is the sum of theirs."""
+    """One translation of a line's parts: their texts side by side, their scores summed. It has no attention."""
     if len(parts) == 1:
         return parts[0]
-    return Translation(
-        text=" ".join(part.text for part in parts),
-        score=sum(part.score for part in parts),
-        tokens=tuple(token for part in parts for token in part.tokens),
+    ranked = zip(*((part, *part.alternatives) for part in parts), strict=False)
+    best, *others = (
+        Translation(
+            text=" ".join(part.text for part in row),
+            score=sum(part.score for part in row),
+            tokens=tuple(token for part in row for token in part.tokens),
+        )
+        for row in ranked
     )
+    return replace(best, alternatives=tuple(others))

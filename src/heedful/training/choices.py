@@ -65,15 +65,15 @@ def _as_settings(choices: list[Choice]) -> Settings:
 
 
 def _shape(size: CorpusSize, gpu: bool) -> list[Choice]:
+    """Small corpora need small models and much dropout; a CPU needs models that end within hours."""
     pairs = size.pairs
     if pairs < 12_000:
-        shape, dropout = {"N": 3, "d_model": 128, "d_ff": 512, "h": 4}, 0.3
-    elif pairs < 1_000_000 and not gpu:
-        shape, dropout = {"N": 3, "d_model": 256, "d_ff": 1024, "h": 4}, (0.2 if pairs < 100_000 else 0.1)
+        N, d_model, h, dropout = 3, 128, 4, 0.3
     elif pairs < 100_000:
-        shape, dropout = {"N": 4, "d_model": 256, "d_ff": 1024, "h": 4}, 0.3
+        N, d_model, h, dropout = (4, 256, 4, 0.3) if gpu else (3, 192, 4, 0.2)
     else:
-        shape, dropout = {"N": 6, "d_model": 512, "d_ff": 2048, "h": 8}, 0.1
+        N, d_model, h, dropout = (6, 512, 8, 0.1) if gpu else (3, 256, 4, 0.1)
+    shape = {"N": N, "d_model": d_model, "d_ff": 4 * d_model, "h": h}
     why = f"{pairs:,} pairs on a {'GPU' if gpu else 'CPU'}"
     return [
         *(Choice("model", key, value, why) for key, value in shape.items()),

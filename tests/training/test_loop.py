@@ -1,0 +1,285 @@
+"""The loop: a run that was stopped ends as one that was not, bit for bit."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import signal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import safetensors.numpy
+
+import tasks
+from heedful.errors import CheckpointError, Interrupted, NonFiniteError
+from heedful.storage.run_directory import RunDirectory, open_model
+from heedful.training import step as step_module
+from heedful.training.checkpoints import Progress, read_progress
+from heedful.training.loop import is_finished, note_validation
+from heedful.training.run import Run, train
+from heedful.training.run_log import read_log
+from heedful.training.step import StepResult, Updater
+from heedful.training.validation import Scores
+
+LAST = 12
+
+
+@pytest.fixture
+def settings(tiny_run: Path) -> dict[str, Any]:
+    return {**tasks.corpus_in(tiny_run.parent / "text"), **tasks.TINY}
+
+
+def assert_same_end(one: Path, other: Path) -> None:
+    """Weights, moments, the averaged model and the losses of the log."""
+    first, second = RunDirectory(one), RunDirectory(other)
+    for name in ("model.safetensors", "optimizer.safetensors"):
+        ends = [(run.checkpoint(LAST) / name).read_bytes() for run in (first, second)]
+        assert ends[0] == ends[1], name
+    averages = [(run.model / "model.safetensors").read_bytes() for run in (first, second)]
+    assert averages[0] == averages[1]
+    logs = [tasks.entries_without_clock(read_log(run.log), "train") for run in (first, second)]
+    assert logs[0] == logs[1]
+
+
+def signal_at(monkeypatch: pytest.MonkeyPatch, step: int, number: int) -> None:
+    """The process gets a signal in the middle of an update."""
+    update = Updater.update
+
+    def interrupted(self: Updater, now: int, batches: Any) -> StepResult:
+        if now == step:
+            os.kill(os.getpid(), number)
+        return update(self, now, batches)
+
+    monkeypatch.setattr(Updater, "update", interrupted)
+
+
+def damage(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 16
+    path.write_bytes(content)
+
+
+def test_twice_the_same_run_is_the_same(tiny_run: Path, tmp_path: Path, settings: dict[str, Any]) -> None:
+    train(out=tmp_path / "run", set=settings)
+    assert_same_end(tiny_run, tmp_path / "run")
+    best = [(path / "best" / "model.safetensors").read_bytes() for path in (tiny_run, tmp_path / "run")]
+    assert best[0] == best[1]
+
+
+def test_the_resolved_recipe_trains_to_the_same_run(tiny_run: Path, tmp_path: Path) -> None:
+    train(tiny_run / "config.toml", out=tmp_path / "run")
+    assert_same_end(tiny_run, tmp_path / "run")
+    assert (tmp_path / "run" / "config.toml").read_bytes() == (tiny_run / "config.toml").read_bytes()
+
+
+def test_another_seed_is_another_run(tiny_run: Path, tmp_path: Path, settings: dict[str, Any]) -> None:
+    """The control of the tests here: what they compare does depend on the random numbers."""
+    train(out=tmp_path / "run", set={**settings, "training.seed": 2})
+    with pytest.raises(AssertionError):
+        assert_same_end(tiny_run, tmp_path / "run")
+
+
+@pytest.mark.parametrize("sittings", [(5,), (1, 4, 11)])
+def test_more_steps_continue_as_if_there_had_been_no_pause(
+    tiny_run: Path, tmp_path: Path, settings: dict[str, Any], sittings: tuple[int, ...]
+) -> None:
+    for steps in (*sittings, LAST):
+        run = train(out=tmp_path / "run", set={**settings, "training.steps": steps})
+        assert run.progress.step == steps
+    assert_same_end(tiny_run, tmp_path / "run")
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize("step", [3, 8])
+def test_a_signal_saves_and_the_same_command_continues(
+    tiny_run: Path,
+    tmp_path: Path,
+    settings: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+    number: signal.Signals,
+    code: int,
+    step: int,
+) -> None:
+    with monkeypatch.context() as patch:
+        signal_at(patch, step, number)
+        with pytest.raises(Interrupted, match=f"{number.name}: stopped at step {step} and saved") as caught:
+            train(out=tmp_path / "run", set=settings)
+    assert caught.value.exit_code == code
+    assert RunDirectory(tmp_path / "run").steps()[-1] == step
+    averaged = {3: [3], 8: [4, 8]}[step]
+    assert open_model(tmp_path / "run").history["averaged_steps"] == averaged
+    train(out=tmp_path / "run", set=settings)
+    assert_same_end(tiny_run, tmp_path / "run")
+
+
+def test_a_line_of_the_log_over_many_steps_does_not_depend_on_a_stop(
+    tmp_path: Path, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = {**settings, "training.log_every": 10}
+    train(out=tmp_path / "straight", set=settings)
+    with monkeypatch.context() as patch:
+        signal_at(patch, 7, signal.SIGTERM)
+        with pytest.raises(Interrupted):
+            train(out=tmp_path / "stopped", set=settings)
+    train(out=tmp_path / "stopped", set=settings)
+    assert_same_end(tmp_path / "straight", tmp_path / "stopped")
+
+
+def test_a_line_of_the_log_is_the_mean_over_pieces(tmp_path: Path, settings: dict[str, Any], tiny_run: Path) -> None:
+    train(out=tmp_path / "run", set={**settings, "training.log_every": 6})
+    single = [entry for entry in read_log(RunDirectory(tiny_run).log) if entry["kind"] == "train"]
+    tokens = np.diff([0, *(entry["tokens"] for entry in single)])
+    merged = [entry for entry in read_log(RunDirectory(tmp_path / "run").log) if entry["kind"] == "train"]
+    assert [entry["step"] for entry in merged] == [6, 12]
+    for place, entry in enumerate(merged):
+        part = slice(6 * place, 6 * place + 6)
+        for key in ("loss", "nll"):
+            values = np.array([one[key] for one in single[part]])
+            assert entry[key] == pytest.approx(np.average(values, weights=tokens[part]), rel=1e-9)
+
+
+def test_accumulated_batches_continue_in_order(tmp_path: Path, settings: dict[str, Any]) -> None:
+    settings = {**settings, "training.accumulate": 3}
+    train(out=tmp_path / "straight", set=settings)
+    for steps in (5, LAST):
+        train(out=tmp_path / "stopped", set={**settings, "training.steps": steps})
+    assert_same_end(tmp_path / "straight", tmp_path / "stopped")
+
+
+def test_a_finished_run_says_so_and_changes_nothing(own_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = {path: path.read_bytes() for path in own_run.rglob("*") if path.is_file() and path.name != ".lock"}
+    run = train(out=own_run)
+    assert run.progress.step == LAST
+    assert "is finished: 12 steps. Raise training.steps to train on." in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in files} == files
+
+
+def test_a_damaged_newest_checkpoint_is_passed_over(
+    own_run: Path, tiny_run: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    damage(RunDirectory(own_run).checkpoint(LAST) / "optimizer.safetensors")
+    shutil.rmtree(own_run / "model")
+    train(out=own_run)
+    warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert len(warnings) == 1
+    assert "checkpoint passed over" in warnings[0]
+    assert "optimizer.safetensors is damaged" in warnings[0]
+    assert_same_end(tiny_run, own_run)
+
+
+def test_no_valid_checkpoint_is_an_error_not_a_new_beginning(own_run: Path) -> None:
+    run = RunDirectory(own_run)
+    for step in run.steps():
+        damage(run.checkpoint(step) / "model.safetensors")
+    with pytest.raises(CheckpointError, match=r"None of the checkpoints .* is valid") as caught:
+        train(out=own_run, set={"training.steps": 20})
+    assert caught.value.exit_code == 3
+    assert run.steps() == [4, 8, 12]
+
+
+def test_checkpoints_are_pruned_and_the_best_is_kept_apart(tmp_path: Path, settings: dict[str, Any]) -> None:
+    """A rate that breaks the model: the best is the first validated, whose checkpoint is long gone."""
+    broken = {"training.learning_rate": 50.0, "training.steps": 20, "training.save_every": 2, "training.average": 2}
+    run = train(out=tmp_path / "run", set={**settings, **broken, "training.validate_every": 2})
+    directory = RunDirectory(run.path)
+    assert directory.steps() == [18, 20]
+    valid = [entry for entry in run.log() if entry["kind"] == "valid"]
+    ranked = max(valid, key=lambda entry: (entry["bleu"], -entry["nll"]))
+    assert run.progress.best["step"] == ranked["step"] < 18
+    best = open_model(run.path, "best")
+    assert best.history["steps"] == ranked["step"]
+    assert best.history["valid_bleu"] == ranked["bleu"]
+
+
+def test_the_final_model_is_the_mean_of_the_last_checkpoints(tmp_path: Path, settings: dict[str, Any]) -> None:
+    run = RunDirectory(train(out=tmp_path / "run", set={**settings, "training.average": 2, "training.keep": 3}).path)
+    assert run.steps() == [4, 8, 12]
+    files = [safetensors.numpy.load_file(run.checkpoint(step) / "model.safetensors") for step in (8, 12)]
+    averaged = safetensors.numpy.load_file(run.model / "model.safetensors")
+    for name, value in averaged.items():
+        mean = (files[0][name].astype(np.float64) + files[1][name].astype(np.float64)) / 2
+        assert np.array_equal(value, mean.astype(np.float32)), name
+
+
+def test_patience_stops_a_run_that_learns_nothing_more(
+    tmp_path: Path, settings: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = {**settings, "training.learning_rate": 1e-12, "training.validate_every": 2, "training.patience": 2}
+    run = train(out=tmp_path / "run", set={**settings, "training.steps": 40})
+    valid = [entry for entry in run.log() if entry["kind"] == "valid"]
+    assert run.progress.step == valid[-1]["step"] < 40
+    assert run.progress.validations_without_gain == 2
+    assert (run.path / "model").is_dir()
+    assert RunDirectory(run.path).steps()[-1] == run.progress.step
+    capsys.readouterr()
+    again = train(out=tmp_path / "run", set={**settings, "training.steps": 50})
+    assert again.progress.step == run.progress.step
+    assert "patience is used up: raise training.patience" in capsys.readouterr().err
+    more = train(out=tmp_path / "run", set={"training.patience": 3})
+    assert more.progress.step > run.progress.step
+
+
+def scores(nll: float, bleu: float) -> Scores:
+    return Scores(loss=nll, nll=nll, perplexity=math.exp(nll), bleu=bleu, seconds=0.0)
+
+
+def test_patience_is_lost_only_while_neither_figure_improves() -> None:
+    progress = Progress(step=1)
+    history = []
+    for nll, bleu in [(5.0, 0.0), (4.0, 0.0), (4.5, 3.0), (4.2, 2.0), (3.9, 1.0), (4.6, 3.0), (math.nan, 0.0)]:
+        better = note_validation(progress, scores(nll, bleu))
+        history.append((better, progress.validations_without_gain))
+    assert history == [(True, 0), (True, 0), (True, 0), (False, 1), (False, 0), (False, 1), (False, 2)]
+    assert progress.best == {"step": 1, "bleu": 3.0, "nll": 4.5}
+    assert progress.lowest_nll == 3.9
+
+
+def test_no_patience_means_never(tiny_run: Path) -> None:
+    recipe = RunDirectory(tiny_run).recipe()
+    assert not is_finished(Progress(step=11, validations_without_gain=99), recipe)
+    assert is_finished(Progress(step=12), recipe)
+
+
+def nan_at(monkeypatch: pytest.MonkeyPatch, *steps: int) -> None:
+    """The loss of these updates is not a number."""
+    original = step_module.batch_loss
+    update = Updater.update
+
+    def poisoned(self: Updater, now: int, batches: Any) -> StepResult:
+        def loss(*arguments: Any) -> Any:
+            sums = original(*arguments)
+            return sums._replace(smoothed=sums.smoothed * math.nan) if now in steps else sums
+
+        monkeypatch.setattr(step_module, "batch_loss", loss)
+        return update(self, now, batches)
+
+    monkeypatch.setattr(Updater, "update", poisoned)
+
+
+def test_a_loss_that_is_no_number_stops_before_the_update(
+    tmp_path: Path, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nan_at(monkeypatch, 6)
+    with pytest.raises(NonFiniteError, match="Step 6: the loss is nan"):
+        train(out=tmp_path / "run", set=settings)
+    run = RunDirectory(tmp_path / "run")
+    assert run.valid_steps() == [4]
+    weights = safetensors.numpy.load_file(run.checkpoint(4) / "model.safetensors")
+    assert all(np.isfinite(value).all() for value in weights.values())
+
+
+def test_or_is_skipped_counted_and_logged(
+    tmp_path: Path, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nan_at(monkeypatch, 2, 6)
+    run: Run = train(out=tmp_path / "run", set={**settings, "training.non_finite": "skip"})
+    assert run.progress.skipped == 2
+    assert read_progress(RunDirectory(run.path).checkpoint(LAST)).skipped == 2
+    assert "step 6: not finite, update skipped (2 so far)" in capsys.readouterr().err
+    assert "NaN" not in (run.path / "log.jsonl").read_text()
+    logged = {entry["step"]: entry for entry in run.log() if entry["kind"] == "train"}
+    assert logged[6]["loss"] is None
+    assert logged[7]["loss"] > 0

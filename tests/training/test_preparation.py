@@ -1,0 +1,210 @@
+"""Beginning a run, and taking one up: everything must be what it was, save for a few keys."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import safetensors.torch
+import torch
+
+import tasks
+from heedful import recipes
+from heedful.errors import CheckpointError, ConfigError, CorpusError, HeedfulError, ModelError, UsageError
+from heedful.storage.run_directory import RunDirectory, open_model
+from heedful.training.run import train
+
+ONE_STEP = {**tasks.TINY, "training.steps": 1, "training.validate_every": 100}
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> dict[str, str]:
+    return tasks.tiny_corpus(tmp_path / "text")
+
+
+def weights(path: Path) -> dict[str, torch.Tensor]:
+    return safetensors.torch.load_file(path / "model.safetensors")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("training.steps", 13),
+        ("training.patience", 2),
+        ("training.keep", 9),
+        ("training.validate_every", 5),
+        ("training.log_every", 3),
+    ],
+)
+def test_what_may_change_may(own_run: Path, key: str, value: int) -> None:
+    train(out=own_run, set={key: value})
+    recipe = recipes.as_settings(RunDirectory(own_run).recipe())
+    assert recipe["training"][key.removeprefix("training.")] == value
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("model.d_ff", 64, "model.d_ff was 32, now 64"),
+        ("model.dropout", 0.1, "model.dropout was 0.2, now 0.1"),
+        ("training.seed", 7, "training.seed was 1, now 7"),
+        ("training.batch_tokens", 100, "training.batch_tokens was 64, now 100"),
+        ("training.learning_rate", 1.0, "training.learning_rate was 0.2, now 1.0"),
+        ("training.save_every", 5, "training.save_every was 4, now 5"),
+        ("data.max_length", 30, "data.max_length was 40, now 30"),
+        ("data.lowercase", True, "data.lowercase was False, now True"),
+        ("decoding.beam", 2, "decoding.beam was 4, now 2"),
+    ],
+)
+def test_what_may_not_change_is_refused_with_the_difference(own_run: Path, key: str, value: Any, said: str) -> None:
+    before = RunDirectory(own_run).config.read_bytes()
+    with pytest.raises(ConfigError) as caught:
+        train(out=own_run, set={key: value, "training.steps": 14})
+    message = str(caught.value)
+    assert said in message
+    assert "training.keep" in message
+    assert "training.steps was" not in message
+    assert caught.value.exit_code == 2
+    assert RunDirectory(own_run).config.read_bytes() == before
+
+
+@pytest.mark.parametrize("side", ["data.source", "data.target", "data.valid_source", "data.valid_target"])
+def test_changed_text_is_refused(corpus: dict[str, str], tmp_path: Path, side: str) -> None:
+    train(out=tmp_path / "run", set={**corpus, **ONE_STEP})
+    path = Path(corpus[side])
+    path.write_text(path.read_text().replace("a", "b", 1))
+    name = "validation" if "valid" in side else "training"
+    with pytest.raises(CheckpointError, match=f"The text of the {name} text is not the one") as caught:
+        train(out=tmp_path / "run", set={"training.steps": 2})
+    assert caught.value.exit_code == 3
+
+
+def test_text_may_lie_elsewhere(corpus: dict[str, str], tmp_path: Path) -> None:
+    train(out=tmp_path / "run", set={**corpus, **ONE_STEP})
+    shutil.move(tmp_path / "text", tmp_path / "moved")
+    with pytest.raises(CorpusError, match="There is no file"):
+        train(out=tmp_path / "run", set={"training.steps": 2})
+    moved = {key: value.replace("/text/", "/moved/") for key, value in corpus.items()}
+    assert train(out=tmp_path / "run", set={**moved, "training.steps": 2}).progress.step == 2
+
+
+def test_another_tokeniser_is_refused(own_run: Path, tiny_run: Path, tmp_path: Path, tokenizer: Any) -> None:
+    (tmp_path / "other.model").write_bytes(tokenizer.model)
+    with pytest.raises(CheckpointError, match=r"is not the one that .* began with"):
+        train(out=own_run, set={"data.tokenizer": str(tmp_path / "other.model"), "training.steps": 13})
+    same = {"data.tokenizer": str(tiny_run / "tokenizer.model"), "training.steps": 13}
+    assert train(out=own_run, set=same).progress.step == 13
+
+
+def test_a_given_tokeniser_is_used_as_it_is(corpus: dict[str, str], tmp_path: Path, tiny_run: Path) -> None:
+    ready = tiny_run / "tokenizer.model"
+    run = train(out=tmp_path / "run", set={**corpus, **ONE_STEP, "data.tokenizer": str(ready)})
+    assert (run.path / "tokenizer.model").read_bytes() == ready.read_bytes()
+
+
+def test_choices_are_printed_with_reasons_and_resolved(
+    corpus: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = {"training.steps": 10, "training.threads": 1, "model.d_model": 16, "model.d_ff": 16, "model.N": 1}
+    run = train(out=tmp_path / "run", set={**corpus, **given})
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "chosen: data.vocab_size = 500  (80 pairs)" in err
+    assert "chosen: training.warmup_steps = 1  (a tenth of the steps" in err
+    assert "chosen: model.dropout = 0.3  (80 pairs: fewer need more)" in err
+    assert "chosen: training.steps" not in err
+    assert "chosen: model.d_model" not in err
+    assert "the text supports no more than" in err
+    assert "training text: 80 of 80 pairs kept" in err
+    resolved = RunDirectory(run.path).recipe()
+    assert resolved == run.recipe
+    assert resolved.training.warmup_steps == 1
+    assert resolved.data.source == (corpus["data.source"],)
+
+
+def test_a_wrong_value_is_said_before_the_text_is_read(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"training\.steps must be at least 1"):
+        train(out=tmp_path / "run", set={"data.source": "nowhere", "training.steps": 0})
+
+
+def test_validation_text_is_asked_for(corpus: dict[str, str], tmp_path: Path) -> None:
+    only = {key: value for key, value in corpus.items() if "valid" not in key}
+    with pytest.raises(UsageError, match="No validation text"):
+        train(out=tmp_path / "run", set=only)
+
+
+def test_nothing_left_after_filtering(corpus: dict[str, str], tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match=r"No pair of the training text is left: 0 of 80 pairs kept .*80 too long"):
+        train(out=tmp_path / "run", set={**corpus, **ONE_STEP, "data.max_length": 3})
+    assert not (tmp_path / "run" / "config.toml").exists()
+
+
+def test_a_run_that_failed_to_begin_can_begin(corpus: dict[str, str], tmp_path: Path) -> None:
+    with pytest.raises(HeedfulError):
+        train(out=tmp_path / "run", set={**corpus, **ONE_STEP, "data.max_length": 3})
+    assert train(out=tmp_path / "run", set={**corpus, **ONE_STEP}).progress.step == 1
+
+
+@pytest.mark.parametrize("name", ["tokenizer.model", "config.json", "data", "model", "checkpoints"])
+def test_a_directory_that_is_not_a_run_is_not_written_over(corpus: dict[str, str], tmp_path: Path, name: str) -> None:
+    mine = tmp_path / "mine" / name / "deep" if "." not in name else tmp_path / "mine" / name
+    mine.parent.mkdir(parents=True)
+    mine.write_text("precious")
+    with pytest.raises(UsageError, match="is not a run"):
+        train(out=tmp_path / "mine", set={**corpus, **ONE_STEP})
+    assert mine.read_text() == "precious"
+    assert not (tmp_path / "mine" / ".lock").exists()
+
+
+def test_fine_tuning_starts_from_the_model_with_its_tokeniser(
+    corpus: dict[str, str], tmp_path: Path, tiny_run: Path
+) -> None:
+    """A rate of almost nothing: after a step, the weights are the first model's."""
+    settings = {"training.steps": 1, "training.learning_rate": 1e-12, "training.threads": 1}
+    run = train(out=tmp_path / "tuned", set={**corpus, **settings}, init=tiny_run / "model")
+    assert (run.path / "tokenizer.model").read_bytes() == (tiny_run / "model" / "tokenizer.model").read_bytes()
+    before, after = weights(tiny_run / "model"), weights(run.path / "model")
+    assert before.keys() == after.keys()
+    assert all(torch.allclose(before[name], after[name], atol=1e-6) for name in before)
+    assert run.recipe.model.d_ff == 32
+
+
+def test_a_fine_tuned_run_goes_on_without_the_first_model(
+    corpus: dict[str, str], tmp_path: Path, own_run: Path
+) -> None:
+    settings = {**corpus, "training.steps": 1, "training.threads": 1}
+    train(out=tmp_path / "tuned", set=settings, init=own_run)
+    shutil.rmtree(own_run)
+    assert train(out=tmp_path / "tuned", set={"training.steps": 2}).progress.step == 2
+    with pytest.raises(ConfigError, match=r"training\.init was .*own.*now .*other"):
+        train(out=tmp_path / "tuned", set={"training.steps": 3}, init=tmp_path / "other")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("model.d_model", 32, "model.d_model = 32, but the model of --init has 16"),
+        ("model.N", 2, "model.N = 2, but the model of --init has 1"),
+    ],
+)
+def test_fine_tuning_into_another_shape_shows_both_sizes(
+    corpus: dict[str, str], tmp_path: Path, tiny_run: Path, key: str, value: int, said: str
+) -> None:
+    with pytest.raises(ConfigError, match=said):
+        train(out=tmp_path / "run", set={**corpus, key: value}, init=tiny_run)
+
+
+def test_fine_tuning_with_another_tokeniser_shows_both_sizes(
+    corpus: dict[str, str], tmp_path: Path, tiny_run: Path, tokenizer: Any
+) -> None:
+    (tmp_path / "other.model").write_bytes(tokenizer.model)
+    own = open_model(tiny_run).tokenizer.vocab_size
+    with pytest.raises(ConfigError, match=rf"\({tokenizer.vocab_size} pieces\) and --init \({own} pieces\)"):
+        train(out=tmp_path / "run", set={**corpus, "data.tokenizer": str(tmp_path / "other.model")}, init=tiny_run)
+
+
+def test_a_first_model_that_is_not_there(corpus: dict[str, str], tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="There is no model"):
+        train(out=tmp_path / "run", set=corpus, init=tmp_path / "nowhere")

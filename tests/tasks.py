@@ -11,12 +11,22 @@ import random
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 LETTERS = "abcdefgh"
 
+
+class Outcome(NamedTuple):
+    """What a call of the program came to."""
+
+    code: int
+    out: str
+    err: str
+
+
+Program = Callable[..., Outcome]
 Task = Callable[[list[str]], list[str]]
 Pairs = list[tuple[str, str]]
 

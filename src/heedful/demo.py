@@ -35,11 +35,11 @@ SETTINGS: Settings = {
 }
 
 
-def demo(out: Path) -> Iterator[str]:
+def demo(out: Path, settings: Settings = SETTINGS, test_pairs: int = TEST_PAIRS) -> Iterator[str]:
     """Trains, or continues, in `out`; yields lines to print."""
-    train_settings(SETTINGS, out)
+    train_settings(settings, out)
     translator = load(out)
-    test = list(builtin.pairs("test", TEST_PAIRS))
+    test = list(builtin.pairs("test", test_pairs))
     print(f"translating {len(test):,} held-out sentences", file=sys.stderr)
     results = translator.translate([pair.english for pair in test])
     hypotheses = [result.text for result in results]

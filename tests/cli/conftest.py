@@ -5,23 +5,13 @@ from __future__ import annotations
 import io
 import shutil
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 import tasks
 from heedful.cli.main import main
-
-
-class Outcome(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Program = Callable[..., Outcome]
+from tasks import Outcome, Program
 
 
 @pytest.fixture(scope="session")

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import argparse
 import logging
+import math
 import os
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from heedful.errors import HeedfulError, UsageError, nearest
+from heedful.errors import HeedfulError, InputError, UsageError, nearest
 from heedful.version import __version__
 
 _MODEL_HELP = "a model directory, or a run"
@@ -127,7 +128,14 @@ def _model_options(parser: _Parser) -> None:
 
 def _search_options(parser: _Parser) -> None:
     parser.add_argument("--beam", type=int, metavar="W", help="hypotheses kept (default: the model's, 4); 1 is greedy")
-    parser.add_argument("--alpha", type=float, metavar="ALPHA", help=_LENGTH_PENALTY)
+    parser.add_argument("--alpha", type=_finite, metavar="ALPHA", help=_LENGTH_PENALTY)
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise argparse.ArgumentTypeError(f"must be a finite number, not {text}")
+    return value
 
 
 def _device_option(parser: _Parser) -> None:
@@ -183,6 +191,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         # Whoever read our output has gone (`heedful translate … | head`): not an error, but nothing more to say.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        # A name or a place that the system refuses (too long, no permission), wherever it was met.
+        print(f"heedful: {error.filename or 'the system'}: {error.strerror or error}.", file=sys.stderr)
+        return InputError.exit_code
     return 0
 
 

@@ -18,6 +18,9 @@ BY_HAND = {
     "adjective": [
         ("The young woman has a small red car.", "Die junge Frau hat ein kleines rotes Auto."),
         ("He never drinks cold coffee.", "Er trinkt nie kalten Kaffee."),
+        ("She is washing the dirty shirt.", "Sie wäscht das schmutzige Hemd."),
+        ("She is washing the clean shirt.", None),
+        ("I turned on the broken lamp.", None),
         ("Two friendly boys have old bicycles.", "Zwei freundliche Jungen haben alte Fahrräder."),
         ("This expensive coat belongs to the rich customer.", "Dieser teure Mantel gehört dem reichen Kunden."),
     ],
@@ -32,7 +35,8 @@ BY_HAND = {
         ("The farmer is coming from the market.", "Der Bauer kommt vom Markt."),
     ],
     "coordination": [
-        ("My father is sleeping and my mother is working.", "Mein Vater schläft und meine Mutter arbeitet."),
+        ("My father is sleeping, and my mother is working.", "Mein Vater schläft und meine Mutter arbeitet."),
+        ("My father is sleeping and my mother is working.", None),
         (
             "He opened the window, but the old man closed the door.",
             "Er hat das Fenster aufgemacht, aber der alte Mann hat die Tür zugemacht.",
@@ -58,6 +62,10 @@ BY_HAND = {
         ("He showed me his camera.", "Er hat mir seine Kamera gezeigt."),
         ("They will send their uncle a letter.", "Sie werden ihrem Onkel einen Brief schicken."),
         ("The waitress offered the guests cake.", None),
+        ("The waitress offered the guests pears.", None),
+        ("The waitress offered her pears.", None),
+        ("The waitress offered me pears.", "Die Kellnerin hat mir Birnen angeboten."),
+        ("The waitress offered the guests two pears.", "Die Kellnerin hat den Gästen zwei Birnen angeboten."),
         ("The waitress offered the guests fresh bread.", "Die Kellnerin hat den Gästen frisches Brot angeboten."),
     ],
     "future": [
@@ -96,6 +104,7 @@ BY_HAND = {
     ],
     "negation-kein": [
         ("My brother does not have a dog.", "Mein Bruder hat keinen Hund."),
+        ("My brother does not have a bird.", None),
         ("They do not need any bread.", "Sie brauchen kein Brot."),
         ("The baker is not selling any old cakes.", None),
         ("The baker did not sell any fresh cakes.", "Der Bäcker hat keine frischen Kuchen verkauft."),
@@ -146,6 +155,9 @@ BY_HAND = {
             "Sie braucht die Tasche, weil sie sie ihrer Schwester leihen muss.",
         ),
         ("The queen is laughing because she is happy.", "Die Königin lacht, weil sie glücklich ist."),
+        ("He did not eat any meat because he was hungry.", None),
+        ("He ate meat although he was hungry.", None),
+        ("Although he was hungry, he ate meat.", None),
         ("Although the boys are tired, they are singing.", "Obwohl die Jungen müde sind, singen sie."),
     ],
     "question": [
@@ -172,6 +184,11 @@ BY_HAND = {
             "Das Kind, dem die Krankenschwester geholfen hat, schläft.",
         ),
         ("I am looking for the book that you lost.", "Ich suche das Buch, das du verloren hast."),
+        ("The computer that we are turning on is broken.", None),
+        ("I am baking the cake that you bought.", None),
+        ("I am looking for the shirt that was clean.", "Ich suche das Hemd, das sauber war."),
+        ("I am washing the shirt that was clean.", None),
+        ("He is buying the clean shirt that she washed.", None),
         (
             "The actress with whom we spoke invited the guests.",
             "Die Schauspielerin, mit der wir gesprochen haben, hat die Gäste eingeladen.",
@@ -197,6 +214,10 @@ BY_HAND = {
     ],
     "subordinate": [
         ("The king believes that the pilot is very brave.", "Der König glaubt, dass der Pilot sehr mutig ist."),
+        (
+            "He did not eat any meat although he was hungry.",
+            "Er hat kein Fleisch gegessen, obwohl er hungrig war.",
+        ),
         ("Do you know whether the train has already arrived?", None),
         ("Do you know whether the train arrived yesterday?", "Weißt du, ob der Zug gestern angekommen ist?"),
         (

@@ -10,7 +10,8 @@ One English sentence has exactly one German translation here. Where English leav
 - Nouns of profession or role are masculine (the teacher: der Lehrer), except where English says otherwise
   (queen, nurse, actress, waitress).
 - it: always stands for the one thing or animal named earlier in the sentence, and takes its German gender. he, she
-  and they stand for people, they also for things; a child or girl is never taken up again by a pronoun.
+  and they stand for people, they also for things; the child and the girl, in the singular, are never taken up again
+  by a pronoun (the children and the girls are: they).
 - his, her, their: sein, ihr, ihr, whoever is meant.
 - Simple past: the Perfekt (opened: hat aufgemacht); be, have and modals: the preterite (war, hatte, konnte).
 - Present perfect, always with already: the Perfekt with schon.
@@ -22,11 +23,15 @@ One English sentence has exactly one German translation here. Where English leav
 - who as an object, also with a preposition left behind: wen, wem, auf wen, by the German verb.
 - where: wohin with go, wo with all others.
 - not with a, any or a bare noun as object: kein; with all others nicht, after the objects and before
-  prepositional phrases.
-- on and under after place are directions (auf den Tisch), else positions (auf dem Tisch); into: in with
-  accusative; to: zu; near: bei; at: an, but auf for markets.
+  prepositional phrases. never (nie) and already (schon) stand where nicht does, but before an object that is
+  indefinite (trinkt den Kaffee nie, trinkt nie Kaffee).
+- on, under and next to after place are directions (auf den Tisch, neben den Tisch), as all two-way prepositions would
+  be there; else they are positions (auf dem Tisch). into: in with accusative; to: zu; near: bei.
+- at: an, but auf for markets; on: auf (auf der Insel), but an for beaches (am Strand, an einem Strand).
 - Order: in German, adverbials of time stand first where they do so in English, else before the noun objects; the
   relative clause of an object follows the clause that it belongs to.
+- Commas: two main clauses have one before and and but in English, before aber but not before und in German. German
+  sets off every subordinate, relative and infinitive clause; English only a subordinate clause that comes first.
 - Contractions are always made with the article the: im, am, zum, zur, beim, vom, ins,
   ans; no others (auf das, für das).
 - Every verb has one translation in each of its uses: know is kennen with an object and wissen with a clause; look

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from heedful.text.builtin.words import Adjective
+from heedful.text.builtin.words import Adjective, Verb
 
 # english  german  stem or -  kinds; "state" marks a passing state of a person, "good" what one likes in a thing
 _TABLE = """
@@ -80,6 +80,13 @@ _OPPOSITES = (
     "old new", "old young", "small big", "expensive cheap", "dirty clean", "rich poor", "interesting boring",
     "long short", "cold hot", "happy sad",
 )  # fmt: skip
+# Verb -> the adjective that its object cannot have: what is clean is not washed.
+_CONTRARY = {"wash": "clean", "tidy": "clean", "turn": "broken", "bake": "cold"}
+
+
+def contrary(verb: Verb) -> str:
+    """The adjective that contradicts the verb if said of its object, or nothing."""
+    return _CONTRARY.get(verb.english, "")
 
 
 def clashes(adjective: Adjective, others: tuple[Adjective, ...]) -> bool:

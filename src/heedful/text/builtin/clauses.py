@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from heedful.text.builtin import function_words as fw
 from heedful.text.builtin import nouns, phrases, verbs
-from heedful.text.builtin.adjectives import BY_KIND, clashes
+from heedful.text.builtin.adjectives import BY_KIND, clashes, contrary
 from heedful.text.builtin.choices import Choose
 from heedful.text.builtin.structure import (
     Clause,
@@ -149,9 +149,9 @@ def predicate(choose: Choose, subject: Nominal, reason: bool) -> Predicate:
     return _said(choose, _sayable(named.noun, kind, named.adjectives))
 
 
-def said_of(choose: Choose, phrase: NounPhrase, good: bool | None = None) -> Predicate:
+def said_of(choose: Choose, phrase: NounPhrase, good: bool | None = None, unsaid: str = "") -> Predicate:
     """An adjective for a noun phrase that does not have it; `good` asks for what one likes or dislikes."""
-    return _said(choose, _sayable(phrase.noun, phrase.noun.kind, phrase.adjectives, good))
+    return _said(choose, _sayable(phrase.noun, phrase.noun.kind, phrase.adjectives, good, unsaid))
 
 
 def _said(choose: Choose, options: tuple[Adjective, ...]) -> Predicate:
@@ -163,12 +163,12 @@ def _said(choose: Choose, options: tuple[Adjective, ...]) -> Predicate:
 
 @cache
 def _sayable(
-    noun: Noun | None, kind: str, avoid: tuple[Adjective, ...], good: bool | None = None
+    noun: Noun | None, kind: str, avoid: tuple[Adjective, ...], good: bool | None = None, unsaid: str = ""
 ) -> tuple[Adjective, ...]:
     options = tuple(each for each in BY_KIND[kind] if noun is None or not phrases.unfit(each, noun))
     if good is not None:
         options = tuple(each for each in options if ("good" in each.kinds) == good)
-    return tuple(each for each in options if not clashes(each, avoid))
+    return tuple(each for each in options if not clashes(each, avoid) and each.english != unsaid)
 
 
 # Complements
@@ -185,8 +185,8 @@ def complements(choose: Choose, frame: Clause, plan: Plan) -> Clause:
         dative = plan.object or phrases.person(choose, subject, policy, verb.object)
         frame = frame._replace(dative=dative)
     elif verb.frame == "ditransitive":
-        dative = phrases.person(choose, subject, "definite")
-        frame = frame._replace(dative=dative, accusative=plan.object or _accusative(choose, frame, plan))
+        frame = frame._replace(dative=phrases.person(choose, subject, "definite"))
+        frame = frame._replace(accusative=plan.object or _accusative(choose, frame, plan))
     elif verb.frame == "placing":
         frame = frame._replace(accusative=plan.object or _accusative(choose, frame, plan))
         return frame._replace(phrase=_position(choose, frame, phrases.noun_of(frame.accusative)))
@@ -210,14 +210,20 @@ def _complement_phrase(choose: Choose, frame: Clause, plan: Plan, policy: str) -
 
 def _accusative(choose: Choose, frame: Clause, plan: Plan) -> Nominal:
     """The direct object; negation makes it either definite (nicht) or kein."""
-    policy = plan.object_policy or "any"
+    policy = plan.object_policy or ("marked" if _runs_on(frame.dative) else "any")
     if frame.verb.frame == "have":
         policy = "negative" if frame.negated else "indefinite"
     elif frame.negated:
         policy = "definite" if policy == "open" else choose.pick(("definite", "negative", "negative", "negative"))
     if frame.verb.object == "person":
         return phrases.person(choose, frame.subject, policy if policy in ("any", "open") else "definite")
-    return phrases.noun_phrase(choose, frame.verb.object, policy, phrases.noun_of(frame.subject))
+    avoid = phrases.noun_of(frame.subject)
+    return phrases.noun_phrase(choose, frame.verb.object, policy, avoid, contrary=contrary(frame.verb))
+
+
+def _runs_on(dative: Nominal | None) -> bool:
+    """Whether a bare plural after it would be read as one with it: lend the queen cupboards, lend her cupboards."""
+    return isinstance(dative, NounPhrase) or (isinstance(dative, Pronoun) and dative.gender == "f")
 
 
 def _position(choose: Choose, frame: Clause, avoid: Noun | None) -> PrepositionalPhrase:

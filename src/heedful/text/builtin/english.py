@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from heedful.text.builtin import function_words as fw
 from heedful.text.builtin.english_forms import (
     OBJECT_PRONOUNS,
     SUBJECT_PRONOUNS,
@@ -152,7 +151,7 @@ def sentence(sentence: Sentence) -> str:
         joint = sentence.conjunction.english if sentence.conjunction is not None else ""
         if sentence.conjunction_first:
             text = f"{joint} {first}, {second}"
-        elif sentence.conjunction is fw.BUT:
+        elif sentence.form == "coordinate":
             text = f"{first}, {joint} {second}"
         else:
             text = f"{first} {joint} {second}" if joint else f"{first} {second}"

@@ -178,6 +178,7 @@ BY_TAG: dict[str, tuple[Noun, ...]] = {
 # Wider classes that verbs ask for by name.
 BY_TAG["animate"] = BY_TAG["person"] * 2 + BY_TAG["animal"]
 BY_TAG["findable"] = BY_TAG["portable"] + BY_TAG["pet"] + BY_TAG["person"]
-BY_TAG["ownable"] = BY_TAG["pet"] + tuple(noun for noun in BY_TAG["ware"] if not noun.mass)
+# Without birds: who has one (einen Vogel haben) is out of his mind in German.
+BY_TAG["ownable"] = tuple(noun for noun in BY_TAG["pet"] + BY_TAG["ware"] if not noun.mass and noun.english != "bird")
 BY_TAG["goods"] = tuple(noun for noun in BY_TAG["ware"] if "edible" not in noun.tags and not noun.mass)
 BY_TAG["anything"] = NOUNS

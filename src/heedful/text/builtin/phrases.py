@@ -62,6 +62,8 @@ def _fits(noun: Noun, shell: Shell, policy: str) -> bool:
         return not plural and determiner is not fw.EVERY
     if policy == "open":
         return determiner in OPEN
+    if policy == "marked":  # the start of the phrase can be heard
+        return not plural or determiner is not fw.NONE
     if policy == "antecedent":
         # he and she are sure for these only: English has no fixed pronoun for the girl or the child
         return determiner is not fw.EVERY and (plural or noun.kind != "person" or noun.gender != "n")
@@ -70,7 +72,10 @@ def _fits(noun: Noun, shell: Shell, policy: str) -> bool:
 
 @cache
 def shells(noun: Noun, policy: str) -> tuple[Shell, ...]:
-    """What may stand before a noun: policy is any, definite, indefinite, one, open, antecedent, negative or which."""
+    """What may stand before a noun.
+
+    The policy is any, definite, indefinite, one, open, marked, antecedent, negative or which.
+    """
     if policy == "negative":
         if "kin" in noun.tags:
             return ()
@@ -98,9 +103,11 @@ def unfit(adjective: Adjective, noun: Noun) -> bool:
 
 
 @cache
-def adjective_sets(noun: Noun) -> tuple[tuple[Adjective, ...], ...]:
-    """No adjective half of the time; else one that fits, or one before a colour."""
-    fitting = tuple(each for each in adjectives.BY_KIND[noun.kind] if not unfit(each, noun))
+def adjective_sets(noun: Noun, contrary: str = "") -> tuple[tuple[Adjective, ...], ...]:
+    """No adjective half of the time; else one that fits and is not the contrary one, or one before a colour."""
+    fitting = tuple(
+        each for each in adjectives.BY_KIND[noun.kind] if not unfit(each, noun) and each.english != contrary
+    )
     colours = adjectives.BY_KIND["colour"] if noun.kind in adjectives.COLOURED else ()
     single: list[tuple[Adjective, ...]] = [(each,) for each in (*fitting, *colours)]
     # A second adjective is a colour: the one order that is the same in both languages, and takes no comma.
@@ -112,16 +119,21 @@ def adjective_sets(noun: Noun) -> tuple[tuple[Adjective, ...], ...]:
 
 
 def noun_phrase(
-    choose: Choose, tag: str, policy: str = "any", avoid: Noun | None = None, plain: bool = False
+    choose: Choose,
+    tag: str,
+    policy: str = "any",
+    avoid: Noun | None = None,
+    plain: bool = False,
+    contrary: str = "",
 ) -> NounPhrase:
-    """A noun phrase without relative clause; a plain one has no adjectives."""
-    return described(choose, choose.pick(nouns_for(tag, avoid, policy)), policy, plain)
+    """A noun phrase without relative clause; a plain one has no adjectives, none has the contrary one."""
+    return described(choose, choose.pick(nouns_for(tag, avoid, policy)), policy, plain, contrary)
 
 
-def described(choose: Choose, noun: Noun, policy: str = "any", plain: bool = False) -> NounPhrase:
+def described(choose: Choose, noun: Noun, policy: str = "any", plain: bool = False, contrary: str = "") -> NounPhrase:
     """A given noun with number, determiner and adjectives."""
     plural, determiner = choose.pick(shells(noun, policy))
-    chosen: tuple[Adjective, ...] = () if plain else choose.pick(adjective_sets(noun))
+    chosen: tuple[Adjective, ...] = () if plain else choose.pick(adjective_sets(noun, contrary))
     return choose.settle(NounPhrase(noun, plural, determiner, chosen))
 
 

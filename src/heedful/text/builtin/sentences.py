@@ -99,6 +99,8 @@ _GETTING = tuple(verb for verb in _ON_THINGS if verb.english in ("buy", "need"))
 _JUDGED = frozenset({"buy", "sell", "read", "eat", "drink", "bring", "try"})
 _JUDGING = tuple(verb for verb in _ON_THINGS if verb.english in _JUDGED)
 _USES = frozenset({"read", "eat", "drink", "paint", "photograph", "repair", "try", "give", "show", "lend", "offer"})
+# What one does in such a state: not to do it is done although, not because.
+_CAUSE = {"eat": "hungry", "sleep": "tired", "laugh": "happy", "cry": "sad"}
 
 
 def sentence(choose: Choose) -> Sentence:
@@ -136,7 +138,7 @@ def _statement(choose: Choose) -> Clause:
     made = clauses.unsettled(choose, clauses.ALL, Plan("statement", "unhurried", subject_policy="open"))
     if relatives.can_have_relative(made.subject):
         assert isinstance(made.subject, NounPhrase)
-        made = made._replace(subject=relatives.with_relative(choose, made.subject, made.verb))
+        made = made._replace(subject=relatives.with_relative(choose, made.subject, made))
     return choose.settle(made)
 
 
@@ -149,7 +151,7 @@ def _with_object_relative(choose: Choose, mood: str) -> Clause:
     item = made.accusative or made.dative
     if relatives.can_have_relative(item):
         assert isinstance(item, NounPhrase)
-        item = relatives.with_relative(choose, item, made.verb)
+        item = relatives.with_relative(choose, item, made)
         made = made._replace(accusative=item) if made.accusative else made._replace(dative=item)
     return choose.settle(made)
 
@@ -201,9 +203,19 @@ def _reason(choose: Choose) -> Sentence:
     tense = choose.pick(("past", "present"))
     main = (clauses.ACTIONS, Plan("", tense))
     if choose.pick((False, True)):
-        return _join(choose, conjunction, main, ((verbs.BE,), Plan("", tense, negation=False)))
+        return _causal(_join(choose, conjunction, main, ((verbs.BE,), Plan("", tense, negation=False))))
     plan = Plan("", tense + " modal", negation=False, time="none")
     return _join(choose, conjunction, main, (_DUTIES, plan))
+
+
+def _causal(made: Sentence) -> Sentence:
+    """With the other conjunction where state and action leave no choice: not eating although one is hungry."""
+    assert made.second is not None
+    state, main = (made.first, made.second) if made.conjunction_first else (made.second, made.first)
+    assert state.predicate is not None
+    if _CAUSE.get(main.verb.english) != state.predicate.adjective.english:
+        return made
+    return made._replace(conjunction=fw.ALTHOUGH if main.negated else fw.BECAUSE)
 
 
 def _sequence(choose: Choose) -> Sentence:

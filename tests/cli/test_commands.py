@@ -1,0 +1,392 @@
+"""What the commands print: results on standard output, and nothing else there."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import math
+import re
+import shutil
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sacrebleu
+import safetensors.numpy
+
+import heedful as api
+import tasks
+from tasks import Program
+
+LINES = ["a b c", "", "h g f e d", "b", "   ", "c c c c c c c c"]
+TEXT = "".join(f"{line}\n" for line in LINES)
+
+
+@pytest.fixture(scope="module")
+def translator(model: Path) -> api.Translator:
+    return api.load(model, device="cpu")
+
+
+@pytest.fixture(scope="module")
+def expected(translator: api.Translator) -> list[api.Translation]:
+    """Each line translated alone."""
+    return [translator.translate(line) for line in LINES]
+
+
+# translate
+
+
+def test_a_line_in_a_line_out(heedful: Program, model: Path, expected: list[api.Translation]) -> None:
+    outcome = heedful("translate", model, stdin=TEXT.encode())
+    assert (outcome.code, outcome.err) == (0, "")
+    assert outcome.out.split("\n") == [*(one.text for one in expected), ""]
+    assert outcome.out.split("\n")[1] == ""
+    assert outcome.out.split("\n")[4] == ""
+
+
+@pytest.mark.parametrize(
+    "stdin",
+    [
+        TEXT.replace("\n", "\r\n").encode(),
+        b"\xef\xbb\xbf" + TEXT.encode(),
+        TEXT.encode().removesuffix(b"\n"),
+    ],
+    ids=["crlf", "bom", "no last newline"],
+)
+def test_line_ends_and_marks_make_no_difference(heedful: Program, model: Path, stdin: bytes) -> None:
+    assert heedful("translate", model, stdin=stdin) == heedful("translate", model, stdin=TEXT.encode())
+
+
+def test_no_lines_no_output(heedful: Program, model: Path) -> None:
+    assert heedful("translate", model, stdin=b"") == (0, "", "")
+    assert heedful("translate", model, stdin=b"\n\n") == (0, "\n\n", "")
+
+
+def test_only_newlines_end_a_line(heedful: Program, model: Path) -> None:
+    outcome = heedful("translate", model, stdin="a\u2028b\x0bc\x85d\re\n".encode())
+    assert outcome.out.count("\n") == 1
+
+
+def test_order_is_kept_over_many_batches(heedful: Program, model: Path, translator: api.Translator) -> None:
+    lines = [source for source, _ in tasks.pairs(tasks.copy, range(1_100), shortest=1, longest=5)]
+    outcome = heedful("translate", model, "--beam", "1", stdin="\n".join(lines).encode())
+    found = outcome.out.removesuffix("\n").split("\n")
+    assert len(found) == 1_100
+    for index in (0, 1, 500, 999, 1_000, 1_099):
+        assert found[index] == translator.translate(lines[index], beam=1).text
+
+
+def test_files_instead_of_streams(heedful: Program, model: Path, tmp_path: Path) -> None:
+    (tmp_path / "in.gz").write_bytes(gzip.compress(TEXT.encode()))
+    outcome = heedful("translate", model, "--input", tmp_path / "in.gz", "--output", tmp_path / "out")
+    assert outcome == (0, "", "")
+    assert (tmp_path / "out").read_text() == heedful("translate", model, stdin=TEXT.encode()).out
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.gz", "out"]
+
+
+def test_output_may_be_a_device(heedful: Program, model: Path) -> None:
+    assert heedful("translate", model, "--output", "/dev/null", stdin=b"a\n") == (0, "", "")
+    assert Path("/dev/null").is_char_device()
+
+
+def test_scores_come_before_the_text(heedful: Program, model: Path, expected: list[api.Translation]) -> None:
+    outcome = heedful("translate", model, "--scores", stdin=TEXT.encode())
+    rows = [line.split("\t") for line in outcome.out.removesuffix("\n").split("\n")]
+    assert [row[1] for row in rows] == [one.text for one in expected]
+    assert [float(row[0]) for row in rows] == pytest.approx([one.score for one in expected], abs=1e-4)
+
+
+def test_n_best_gives_k_lines_a_source(heedful: Program, model: Path, translator: api.Translator) -> None:
+    outcome = heedful("translate", model, "--n-best", "3", stdin=TEXT.encode())
+    rows = [line.split("\t") for line in outcome.out.removesuffix("\n").split("\n")]
+    assert [int(row[0]) for row in rows] == [number for number in range(1, 7) for _ in range(3)]
+    assert [row[2] for row in rows[3:6]] == ["", "", ""]
+    best = translator.translate(LINES[0], n_best=3)
+    assert [row[2] for row in rows[:3]] == [one.text for one in (best, *best.alternatives)]
+    scores = [float(row[1]) for row in rows[:3]]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_json_lines(heedful: Program, model: Path, expected: list[api.Translation]) -> None:
+    outcome = heedful("translate", model, "--format", "jsonl", "--n-best", "2", stdin=TEXT.encode())
+    entries = [json.loads(line) for line in outcome.out.splitlines()]
+    assert [entry["source"] for entry in entries] == LINES
+    assert [entry["text"] for entry in entries] == [one.text for one in expected]
+    assert [entry["score"] for entry in entries] == pytest.approx([one.score for one in expected], abs=1e-4)
+    assert len(entries[0]["alternatives"]) == 2
+
+
+def test_search_options_reach_the_search(heedful: Program, model: Path, translator: api.Translator) -> None:
+    for beam, alpha in ((1, 0.0), (2, 1.5)):
+        outcome = heedful("translate", model, "--scores", "--beam", str(beam), "--alpha", str(alpha), stdin=b"a b c\n")
+        own = translator.translate("a b c", beam=beam, alpha=alpha)
+        score, text = outcome.out.removesuffix("\n").split("\t")
+        assert (text, float(score)) == (own.text, pytest.approx(own.score, abs=1e-4))
+
+
+@pytest.mark.parametrize("which", ["averaged", "best", "last"])
+def test_a_run_serves_as_a_model(heedful: Program, tiny_run: Path, which: str) -> None:
+    chosen = api.load(tiny_run, checkpoint=which, device="cpu").translate("a b c d")
+    outcome = heedful("translate", tiny_run, "--checkpoint", which, stdin=b"a b c d\n")
+    assert outcome == (0, f"{chosen.text}\n", "")
+
+
+def test_too_long_a_line_is_translated_in_parts_and_said_so(
+    heedful: Program, model: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    outcome = heedful("translate", model, "--beam", "1", stdin=b"a\n" + b"a b c d " * 20 + b"\n")
+    assert outcome.code == 0
+    assert outcome.out.count("\n") == 2
+    assert "line 2 is longer than the 40 pieces" in caplog.text
+
+
+def test_a_terminal_is_answered_line_by_line(
+    model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    from heedful.cli.main import main
+
+    monkeypatch.setattr(sys, "stdin", Terminal("a b\n\nc\n"))
+    assert main(["translate", str(model)]) == 0
+    out, err = capsys.readouterr()
+    assert out.count("\n") == 3
+    assert "Ctrl-D ends" in err
+    assert err.count("> ") == 4
+
+
+# evaluate
+
+
+def evaluated(corpus: dict[str, str]) -> tuple[str, ...]:
+    return ("--source", corpus["data.valid_source"], "--reference", corpus["data.valid_target"])
+
+
+def test_evaluate_is_what_sacrebleu_says(heedful: Program, model: Path, corpus: dict[str, str], tmp_path: Path) -> None:
+    arguments = ("evaluate", model, *evaluated(corpus), "--output", tmp_path / "hypotheses")
+    outcome = heedful(*arguments, "--json")
+    assert (outcome.code, outcome.err) == (0, "")
+    hypotheses = (tmp_path / "hypotheses").read_text().removesuffix("\n").split("\n")
+    references = Path(corpus["data.valid_target"]).read_text().removesuffix("\n").split("\n")
+    translated = heedful("translate", model, "--input", corpus["data.valid_source"]).out
+    assert translated == (tmp_path / "hypotheses").read_text()
+    content = json.loads(outcome.out)
+    assert content["sentences"] == 6
+    for metric in (sacrebleu.BLEU(), sacrebleu.CHRF()):
+        score = metric.corpus_score(hypotheses, [references])
+        assert content[score.name.removesuffix("2")]["value"] == pytest.approx(score.score)
+        assert content[score.name.removesuffix("2")]["signature"] == str(metric.get_signature())
+
+
+def test_evaluate_prints_scores_with_their_signatures(heedful: Program, model: Path, corpus: dict[str, str]) -> None:
+    outcome = heedful("evaluate", model, *evaluated(corpus), "--tokenize", "none", "--lowercase")
+    lines = outcome.out.splitlines()
+    assert re.match(r"BLEU \d+\.\d\d ", lines[0])
+    assert "case:lc" in lines[1]
+    assert "tok:none" in lines[1]
+    assert any(re.match(r"chrF \d+\.\d\d", line) for line in lines)
+    assert sum("version:" in line for line in lines) == 2
+
+
+# score
+
+
+def test_score_lines_and_the_perplexity(
+    heedful: Program, model: Path, corpus: dict[str, str], translator: api.Translator
+) -> None:
+    sides = corpus["data.valid_source"], corpus["data.valid_target"]
+    outcome = heedful("score", model, "--source", sides[0], "--target", sides[1])
+    assert outcome.code == 0
+    rows = [line.split("\t") for line in outcome.out.splitlines()]
+    targets = Path(sides[1]).read_text().splitlines()
+    assert [int(row[1]) for row in rows] == [len(target.split()) + 1 for target in targets]
+    assert all(float(row[0]) < 0 for row in rows)
+    total, pieces = sum(float(row[0]) for row in rows), sum(int(row[1]) for row in rows)
+    found = re.fullmatch(r"perplexity (\S+) over (\d+) pieces\n", outcome.err)
+    assert found
+    assert float(found[1]) == pytest.approx(math.exp(-total / pieces), rel=1e-4)
+    assert int(found[2]) == pieces
+
+
+def test_score_agrees_with_the_search(heedful: Program, model: Path, tmp_path: Path) -> None:
+    """A translation's score at alpha 0 is its log-probability."""
+    (tmp_path / "s").write_text("a b c\nd e\n")
+    (tmp_path / "t").write_text(heedful("translate", model, "--input", tmp_path / "s").out)
+    rows = heedful("translate", model, "--input", tmp_path / "s", "--scores", "--alpha", "0").out.splitlines()
+    if [row.split("\t")[1] for row in rows] != (tmp_path / "t").read_text().splitlines():
+        (tmp_path / "t").write_text("".join(row.split("\t")[1] + "\n" for row in rows))
+    scored = heedful("score", model, "--source", tmp_path / "s", "--target", tmp_path / "t").out.splitlines()
+    for row, line in zip(rows, scored, strict=True):
+        assert float(line.split("\t")[0]) == pytest.approx(float(row.split("\t")[0]), abs=1e-3)
+
+
+# average
+
+
+def test_average_is_the_mean_of_the_newest(heedful: Program, own_run: Path, tmp_path: Path) -> None:
+    outcome = heedful("average", own_run, "--last", "2", "--out", tmp_path / "mean")
+    assert outcome == (0, f"{tmp_path / 'mean'}\n", "")
+    files = [
+        safetensors.numpy.load_file(own_run / "checkpoints" / step / "model.safetensors")
+        for step in ("step-00000008", "step-00000012")
+    ]
+    found = safetensors.numpy.load_file(tmp_path / "mean" / "model.safetensors")
+    assert found.keys() == files[0].keys()
+    for name, value in found.items():
+        mean = (files[0][name].astype(np.float64) + files[1][name].astype(np.float64)) / 2
+        assert np.array_equal(value, mean.astype(np.float32)), name
+    assert heedful("translate", tmp_path / "mean", stdin=b"a b\n").code == 0
+
+
+def test_average_of_valid_ones_replaces_an_older_model(
+    heedful: Program, own_run: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    heedful("average", own_run, "--last", "3", "--out", tmp_path / "mean")
+    (own_run / "checkpoints" / "step-00000012" / "state.json").write_text("{}")
+    assert heedful("average", own_run, "--last", "1", "--out", tmp_path / "mean").code == 0
+    assert "step-00000012" in caplog.text
+    eight = own_run / "checkpoints" / "step-00000008" / "model.safetensors"
+    files = [safetensors.numpy.load_file(path) for path in (eight, tmp_path / "mean" / "model.safetensors")]
+    assert all(np.array_equal(files[0][name], files[1][name]) for name in files[0])
+
+
+# info
+
+
+def test_info_of_a_model(heedful: Program, model: Path) -> None:
+    outcome = heedful("info", model)
+    assert (outcome.code, outcome.err) == (0, "")
+    lines = outcome.out.splitlines()
+    weights = safetensors.numpy.load_file(model / "model.safetensors")
+    assert f"parameters: {sum(value.size for value in weights.values()):,}" in lines
+    assert "d_model: 16" in lines
+    assert "averaged_steps: [4, 8, 12]" in lines
+    assert sum(line.startswith("sha256 of ") for line in lines) == 3
+
+
+def test_info_of_a_run(heedful: Program, tiny_run: Path) -> None:
+    outcome = heedful("info", tiny_run)
+    assert outcome.code == 0
+    assert "steps: 12 of 12" in outcome.out
+    assert "checkpoints: 4, 8, 12" in outcome.out
+    assert len(re.findall(r"validation at step \d+: loss .*perplexity .*BLEU", outcome.out)) == 2
+    assert "parameters: " in outcome.out
+
+
+def test_info_of_a_run_without_a_model_yet(heedful: Program, own_run: Path) -> None:
+    for name in ("model", "best", "checkpoints"):
+        shutil.rmtree(own_run / name)
+    (own_run / "log.jsonl").write_bytes(b'{"step": 3, "kind": "train"}\n{"st\xff')
+    outcome = heedful("info", own_run)
+    assert outcome.code == 0
+    assert "steps: 3 of 12" in outcome.out
+
+
+@pytest.mark.parametrize("name", ["tiny", "small", "base", "big"])
+def test_info_of_a_preset(heedful: Program, name: str) -> None:
+    outcome = heedful("info", "--preset", name)
+    assert outcome.code == 0
+    assert re.search(r"^parameters: [\d,]+$", outcome.out, re.MULTILINE)
+    if name == "base":
+        assert "d_model: 512" in outcome.out
+        assert "training.warmup_steps: 4000" in outcome.out
+
+
+# train
+
+
+def test_train_by_files_prints_the_run_alone(heedful: Program, corpus: dict[str, str], tmp_path: Path) -> None:
+    settings = tasks.set_options({**tasks.TINY, "training.steps": 2})
+    outcome = heedful("train", *tasks.file_options(corpus), "--out", tmp_path / "run", *settings)
+    assert (outcome.code, outcome.out) == (0, f"{tmp_path / 'run'}\n")
+    assert "done: 2 steps" in outcome.err
+    assert "chosen: training.clip_norm" not in outcome.err
+    again = heedful("train", "--out", tmp_path / "run")
+    assert (again.code, again.out) == (0, f"{tmp_path / 'run'}\n")
+    assert "is finished: 2 steps" in again.err
+    more = heedful("train", "--out", tmp_path / "run", "--set", "training.steps=3")
+    assert more.code == 0
+    assert "continuing" in more.err
+    assert "at step 2 of 3" in more.err
+
+
+def test_train_by_a_recipe_with_its_data_elsewhere(
+    heedful: Program, tiny_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    sections: dict[str, list[str]] = {"data": [], "model": [], "training": []}
+    for key, value in {**tasks.corpus_in(Path()), **tasks.TINY}.items():
+        section, name = key.split(".")
+        sections[section].append(f"{name} = {json.dumps(value)}")
+    recipe = "\n".join(line for name, lines in sections.items() for line in (f"[{name}]", *lines))
+    (tmp_path / "mine.toml").write_text(recipe)
+    root = tiny_run.parent / "text"
+    outcome = heedful("train", "mine.toml", "--data-root", root, "--set", "training.steps=1")
+    assert (outcome.code, outcome.out) == (0, f"{tmp_path / 'runs' / 'mine'}\n")
+    resolved = (tmp_path / "runs" / "mine" / "config.toml").read_text()
+    assert str(root / "train.src") in resolved
+
+
+def test_train_with_a_preset_a_table_and_gz(heedful: Program, tmp_path: Path) -> None:
+    pairs = tasks.pairs(tasks.copy, range(30))
+    table = "".join(f"{source}\t{target}\n" for source, target in pairs)
+    (tmp_path / "train.tsv.gz").write_bytes(gzip.compress(table.encode()))
+    (tmp_path / "valid.tsv").write_text(table[:60].rsplit("\n", 1)[0] + "\n")
+    outcome = heedful(
+        *("train", "--source", tmp_path / "train.tsv.gz", "--valid-source", tmp_path / "valid.tsv"),
+        *("--out", tmp_path / "run", "--preset", "tiny"),
+        *tasks.set_options({"training.steps": 1, "training.threads": 1, "model.d_ff": 64}),
+    )
+    assert outcome.code == 0, outcome.err
+    assert "30 of 30 pairs kept" in outcome.err
+    shape = api.load(tmp_path / "run").model.transformer.config
+    assert (shape.N, shape.d_model, shape.d_ff, shape.h) == (2, 128, 64, 4)
+
+
+def test_train_from_a_model(heedful: Program, model: Path, corpus: dict[str, str], tmp_path: Path) -> None:
+    options = tasks.set_options({"training.steps": 1, "training.threads": 1})
+    files = tasks.file_options(corpus)
+    outcome = heedful("train", *files, "--out", tmp_path / "run", "--init", model, *options)
+    assert outcome.code == 0, outcome.err
+    assert (tmp_path / "run" / "tokenizer.model").read_bytes() == (model / "tokenizer.model").read_bytes()
+
+
+def test_a_signal_gives_its_exit_code(
+    heedful: Program, corpus: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from heedful.training.step import Updater
+
+    update = Updater.update
+
+    def interrupted(self: Updater, step: int, batches: Any) -> Any:
+        signal.raise_signal(signal.SIGINT if step == 2 else signal.SIGTERM)
+        return update(self, step, batches)
+
+    monkeypatch.setattr(Updater, "update", interrupted)
+    arguments = ("train", *tasks.file_options(corpus), "--out", tmp_path / "run", *tasks.set_options(tasks.TINY))
+    for code in (143, 130):
+        outcome = heedful(*arguments)
+        assert (outcome.code, outcome.out) == (code, "")
+        assert outcome.err.splitlines()[-1].endswith("The same command continues it.")
+
+
+@pytest.mark.parametrize("damaged", ["newest", "all"])
+def test_damaged_checkpoints_of_a_run(
+    heedful: Program, own_run: Path, damaged: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    for path in sorted((own_run / "checkpoints").iterdir())[-1 if damaged == "newest" else 0 :]:
+        (path / "optimizer.safetensors").write_bytes(b"")
+    outcome = heedful("train", "--out", own_run)
+    if damaged == "newest":
+        assert outcome.code == 0
+        assert "at step 8 of 12" in outcome.err
+        assert "checkpoint passed over" in caplog.text
+    else:
+        assert (outcome.code, outcome.out) == (3, "")
+        assert "None of the checkpoints" in outcome.err

@@ -1,0 +1,107 @@
+"""The Python API, as its users write it."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import heedful
+import tasks
+
+
+@pytest.fixture(scope="session")
+def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tasks.tiny_run(tmp_path_factory) / "run"
+
+
+def test_all_that_is_promised_is_there() -> None:
+    for name in heedful.__all__:
+        assert getattr(heedful, name) is not None, name
+    assert {"load", "train", "Transformer", "presets", "Translation", "__version__"} <= set(heedful.__all__)
+
+
+def test_what_is_not_there_says_so() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'trian'"):
+        _ = heedful.trian  # type: ignore[attr-defined]
+
+
+def test_importing_does_not_wait_for_torch() -> None:
+    program = (
+        "import sys, heedful; assert 'torch' not in sys.modules; heedful.Transformer; assert 'torch' in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_a_model_by_its_preset_is_a_module() -> None:
+    with torch.device("meta"):
+        model = heedful.Transformer(heedful.presets.base(vocab_size=37_000))
+    assert isinstance(model, torch.nn.Module)
+    config = model.config
+    assert (config.N, config.d_model, config.d_ff, config.h, config.d_k, config.d_v) == (6, 512, 2048, 8, 64, 64)
+
+
+def test_a_module_maps_pieces_to_logits() -> None:
+    model = heedful.Transformer(heedful.ModelConfig(vocab_size=30, N=1, d_model=8, d_ff=16, h=2))
+    logits = model(torch.tensor([[5, 6, 3], [7, 3, 0]]), torch.tensor([[2, 5], [2, 6]]))
+    assert logits.shape == (2, 2, 30)
+
+
+def test_a_line_gives_a_translation_and_a_list_gives_a_list(tiny_run: Path) -> None:
+    translator = heedful.load(tiny_run)
+    one = translator.translate("a b c")
+    assert isinstance(one, heedful.Translation)
+    assert {field.name for field in dataclasses.fields(one)} >= {"text", "score", "tokens", "attention"}
+    assert isinstance(one.text, str)
+    assert one.score < 0
+    assert "".join(one.tokens).replace("▁", " ").strip() == one.text
+    assert one.attention is None
+    many = translator.translate(["a b c", "", "d"])
+    assert [type(each) for each in many] == [heedful.Translation] * 3
+    assert many[0].text == one.text
+    assert (many[1].text, many[1].score, many[1].tokens) == ("", 0.0, ())
+
+
+def test_alternatives_and_attention_when_asked_for(tiny_run: Path) -> None:
+    translator = heedful.load(str(tiny_run / "model"), device="cpu")
+    [found] = translator.translate(["a b c"], beam=4, n_best=2, attention=True)
+    assert len(found.alternatives) == 1
+    assert found.score >= found.alternatives[0].score
+    weights = found.attention
+    assert weights is not None
+    S, T = len(weights.source), len(weights.target)
+    assert weights.cross.shape == (1, 2, T, S)
+    for kind, columns in ((weights.encoder, S), (weights.decoder, T), (weights.cross, S)):
+        assert kind.shape[-1] == columns
+        assert torch.allclose(kind.sum(-1), torch.ones(kind.shape[:-1]), atol=1e-5)
+
+
+def test_training_from_python(tmp_path: Path) -> None:
+    corpus = tasks.tiny_corpus(tmp_path / "text")
+    recipe = tmp_path / "recipe.toml"
+    keys = "\n".join(f'{key.removeprefix("data.")} = "text/{Path(path).name}"' for key, path in corpus.items())
+    recipe.write_text(f"[data]\n{keys}\n")
+    run = heedful.train(recipe, out=tmp_path / "run", set={**tasks.TINY, "training.steps": 2})
+    assert isinstance(run, heedful.Run)
+    assert run.path == tmp_path / "run"
+    assert run.recipe.training.steps == 2
+    assert run.progress.step == 2
+    assert [entry["step"] for entry in run.log() if entry["kind"] == "train"] == [1, 2]
+    assert heedful.load(run.path).translate("a").tokens is not None
+
+
+def test_mistakes_are_one_kind_of_exception(tmp_path: Path) -> None:
+    for mistake in (
+        lambda: heedful.load(tmp_path / "nowhere"),
+        lambda: heedful.load(tmp_path, device="tpu"),
+        lambda: heedful.train(tmp_path / "nowhere.toml", out=tmp_path / "run"),
+        lambda: heedful.train(out=tmp_path / "run", set={"training.stps": 1}),
+        lambda: heedful.train(out=tmp_path / "run", set={"steps": 1}),
+        lambda: heedful.presets.named("bse"),
+    ):
+        with pytest.raises(heedful.HeedfulError):
+            mistake()

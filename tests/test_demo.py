@@ -1,0 +1,37 @@
+"""The demo from end to end, with a model far too small to be good: what it prints is there, and true."""
+
+from pathlib import Path
+
+import pytest
+
+from heedful import demo, recipes
+from heedful.decoding.load import load
+from heedful.text import builtin
+
+pytest.importorskip("matplotlib")
+
+
+def test_the_demo_prints_scores_examples_and_a_picture(tmp_path: Path) -> None:
+    shrunk = {
+        "data": {"builtin_pairs": 300, "vocab_size": 500},
+        "model": {"N": 1, "d_model": 32, "d_ff": 64, "h": 2},
+        "training": {"steps": 6, "validate_every": 6, "save_every": 3, "average": 2, "threads": 1},
+    }
+    printed = list(demo.demo(tmp_path / "run", recipes.merged(demo.SETTINGS, shrunk), test_pairs=40))
+    text = "\n".join(printed)
+    assert "On 40 sentences" in text
+    assert "BLEU" in text
+    assert "|tok:13a|" in text
+    assert "exact match" in text
+    assert "verb-final" in text
+    assert (tmp_path / "run" / "attention.png").read_bytes().startswith(b"\x89PNG")
+    assert str(tmp_path / "run" / "attention.png") in text
+    first = next(builtin.pairs("test", 1))
+    assert f"  English  {first.english}" in printed
+    assert f"  right    {first.german}" in printed
+    assert f"  heedful  {load(tmp_path / 'run').translate(first.english).text}" in printed
+
+
+def test_no_test_sentence_is_in_what_the_demo_trains_on() -> None:
+    trained = {pair.english for pair in builtin.pairs("train", 5_000)}
+    assert not trained & {pair.english for pair in builtin.pairs("test", demo.TEST_PAIRS)}

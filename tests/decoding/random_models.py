@@ -95,12 +95,20 @@ def plain_greedy(model: Transformer, source: list[int], limit: int, alpha: float
     return Found(said, total, normalised(total, len(said), alpha))
 
 
-def plain_beam(model: Transformer, source: list[int], limit: int, beam: int, alpha: float) -> tuple[list[Found], int]:
-    """The same search without its shortcut: until W hypotheses have ended or none is alive. And how many steps."""
+def plain_beam(
+    model: Transformer, source: list[int], limit: int, beam: int, alpha: float, n_best: int = 1
+) -> tuple[list[Found], int]:
+    """The same search without its shortcut, and how many steps it took.
+
+    It ends when no hypothesis is alive, or W have ended and the best alive is not ahead as it stands.
+    """
     live: list[tuple[tuple[int, ...], float]] = [((), 0.0)]
     ended: list[Found] = []
     steps = 0
-    while live and len(ended) < beam:
+    while live:
+        ranked = sorted((found.score for found in ended), reverse=True)
+        if len(ended) >= beam and ranked[n_best - 1] >= normalised(live[0][1], steps, alpha):
+            break
         steps += 1
         extensions = []
         for prefix, total in live:

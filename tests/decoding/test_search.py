@@ -92,7 +92,7 @@ def test_stopping_early_changes_nothing(first: int, steps: list[int]) -> None:
         for source in random_sources(seed, 10, [1, 5]):
             steps.clear()
             ((*found,),) = beam_search(model, pad([source]), beam, ALPHAS[seed % 5], max_extra=6, n_best=n_best)
-            expected, plain_steps = plain_beam(model, source, len(source) + 6, beam, ALPHAS[seed % 5])
+            expected, plain_steps = plain_beam(model, source, len(source) + 6, beam, ALPHAS[seed % 5], n_best)
             assert_same(found, expected[:n_best])
             assert len(steps) <= plain_steps
             taken, needed = taken + len(steps), needed + plain_steps

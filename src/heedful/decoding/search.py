@@ -96,7 +96,8 @@ class _Beams:
     """The live hypotheses of the sentences still searched: B sentences, W hypotheses each.
 
     Each step takes the 2W best extensions of a sentence. Those of the first W that end are finished; the best W that
-    do not end live on. A sentence leaves when W hypotheses have finished, or when no live one can still win.
+    do not end live on. A sentence leaves when no live one can still win, or when W have finished and none is ahead.
+    With W = 1 this is greedy search.
     """
 
     cache: DecoderCache
@@ -161,12 +162,14 @@ class _Beams:
     def _is_over(self, b: int) -> bool:
         best_live = float(self.scores_BW[b].max())
         found = self.finished[self.sentences[b]]
-        if not best_live > -math.inf or len(found) >= self.beam:  # not a number is no hypothesis either
+        if not best_live > -math.inf:  # not a number is no hypothesis either
             return True
         if len(found) < self.n_best:
             return False
-        # Log-probabilities only fall, so a live hypothesis can at best keep its own up to the longest length.
-        attainable = best_live / length_penalty(int(self.limits_B[b]), self.alpha)
+        # Log-probabilities only fall, so a live hypothesis can at best keep its own up to the longest length. Once W
+        # have finished it gets no such credit: it must be ahead as it stands.
+        length = int(self.limits_B[b]) if len(found) < self.beam else self.cache.length
+        attainable = best_live / length_penalty(length, self.alpha)
         return sorted((h.score for h in found), reverse=True)[self.n_best - 1] >= attainable
 
     def _shrink_to(self, going_on: list[int], rows_BW: Tensor, pieces_BW: Tensor) -> None:

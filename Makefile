@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: setup demo test test-slow check clean
+.PHONY: setup demo test test-slow check faults faults-night clean
 
 setup: $(READY)
 
@@ -20,10 +20,17 @@ demo: setup
 	$(BIN)/heedful demo --out runs/demo
 
 test: setup
-	$(BIN)/pytest -n 2 -m 'not slow' tests
+	$(BIN)/pytest -n 2 -m 'not slow and not faults' tests
 
 test-slow: setup
 	$(BIN)/pytest -m slow tests
+
+# Death, damage and malice: docs/reliability.md. HEEDFUL_RECORD=1 writes the outcome there.
+faults: setup
+	$(BIN)/pytest -n 2 -m faults tests/faults
+
+faults-night: setup
+	HEEDFUL_FAULTS=night HEEDFUL_RECORD=1 $(BIN)/pytest -n 2 -m faults tests/faults
 
 check: setup
 	$(BIN)/ruff check .

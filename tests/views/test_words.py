@@ -6,10 +6,10 @@ import torch
 from heedful.views.words import group_pieces, weights_of_words
 
 
-def test_words_begin_at_space_marks_and_the_end_symbol_stands_alone() -> None:
+def test_words_begin_at_space_marks_and_punctuation_and_the_end_symbol_stand_alone() -> None:
     words, owners = group_pieces(["▁Der", "▁Hu", "nd", "▁bell", "t", ".", "</s>"])
-    assert words == ["Der", "Hund", "bellt.", "</s>"]
-    assert owners == [0, 1, 1, 2, 2, 2, 3]
+    assert words == ["Der", "Hund", "bellt", ".", "</s>"]
+    assert owners == [0, 1, 1, 2, 2, 3, 4]
 
 
 def test_a_first_piece_without_a_space_mark_begins_a_word() -> None:

@@ -39,7 +39,7 @@ def choose(given: Settings, size: CorpusSize, gpu: bool) -> list[Choice]:
     longest = given.get("data", {}).get("max_length", DataConfig().max_length)
     choices = [*_shape(size, gpu), *_batch(size, gpu, longest)]
     settings = merged(_as_settings(choices), given)
-    choices += _length(size, settings)
+    choices += _length(size, settings, gpu)
     settings = merged(_as_settings(choices), given)
     choices += _intervals(settings)
     return [choice for choice in choices if choice.key not in given.get(choice.section, {})]
@@ -49,12 +49,18 @@ def apply(given: Settings, choices: list[Choice]) -> Settings:
     return merged(_as_settings(choices), given)
 
 
-def from_preset(name: str) -> Settings:
-    """The settings that belong to a preset: its shape and, for the paper's models, its training."""
+def from_preset(name: str, given: Settings) -> Settings:
+    """The settings that belong to a preset: its shape and, for the paper's models, its training.
+
+    The paper's warm-up belongs to the paper's number of steps: with another one it is chosen.
+    """
     preset = presets.named(name)
     shape = preset.model(1)
     keys = ("N", "d_model", "d_ff", "h", "d_k", "d_v", "dropout", "positions")
-    return {"model": {key: getattr(shape, key) for key in keys}, "training": dict(preset.training)}
+    training = dict(preset.training)
+    if "steps" in given.get("training", {}):
+        training.pop("warmup_steps", None)
+    return {"model": {key: getattr(shape, key) for key in keys}, "training": training}
 
 
 def _as_settings(choices: list[Choice]) -> Settings:
@@ -65,19 +71,19 @@ def _as_settings(choices: list[Choice]) -> Settings:
 
 
 def _shape(size: CorpusSize, gpu: bool) -> list[Choice]:
-    """Small corpora need small models and much dropout; a CPU needs models that end within hours."""
+    """Small corpora need small models; a CPU needs models that end within hours, and then has no time to overfit."""
     pairs = size.pairs
     if pairs < 12_000:
-        N, d_model, h, dropout = 3, 128, 4, 0.3
+        N, d_model, h, dropout = 2, 128, 4, (0.3 if gpu else 0.2)
     elif pairs < 100_000:
-        N, d_model, h, dropout = (4, 256, 4, 0.3) if gpu else (3, 192, 4, 0.2)
+        N, d_model, h, dropout = (4, 256, 4, 0.3) if gpu else (3, 192, 4, 0.1)
     else:
         N, d_model, h, dropout = (6, 512, 8, 0.1) if gpu else (3, 256, 4, 0.1)
     shape = {"N": N, "d_model": d_model, "d_ff": 4 * d_model, "h": h}
     why = f"{pairs:,} pairs on a {'GPU' if gpu else 'CPU'}"
     return [
         *(Choice("model", key, value, why) for key, value in shape.items()),
-        Choice("model", "dropout", dropout, f"{pairs:,} pairs: fewer need more"),
+        Choice("model", "dropout", dropout, f"{pairs:,} pairs: the fewer, the more"),
     ]
 
 
@@ -93,12 +99,16 @@ def _batch(size: CorpusSize, gpu: bool, longest: int) -> list[Choice]:
     return [Choice("training", "batch_tokens", tokens, "small corpora need many small updates")]
 
 
-def _length(size: CorpusSize, settings: Settings) -> list[Choice]:
-    """Steps for so many epochs, the fewer the larger the corpus; a warm-up of a tenth of them at most."""
+def _length(size: CorpusSize, settings: Settings, gpu: bool) -> list[Choice]:
+    """Steps by the size of the corpus, and a warm-up of at most a tenth of them.
+
+    A corpus ten times as large gets four to five times the training, so that on two cores a few thousand pairs take
+    minutes and a few hundred thousand an hour or two (docs/guide.md). A GPU gets ten times as much.
+    """
     training = settings["training"]
-    epochs = min(100.0, max(2.0, 15 * (30_000 / size.pairs) ** 0.5))
+    tokens = 1_500_000 * (size.tokens / 90_000) ** 0.65 * (10 if gpu else 1)
     per_step = training["batch_tokens"] * training.get("accumulate", 1)
-    chosen = min(100_000, max(200, round(epochs * size.tokens / per_step, -2)))
+    chosen = min(100_000, max(1_000, round(tokens / per_step, -2)))
     steps = training.get("steps", int(chosen))
     warmup = max(1, min(4_000, steps // 10))
     return [
@@ -118,9 +128,8 @@ def _rate(d_model: int, warmup_steps: int) -> list[Choice]:
 
 def _intervals(settings: Settings) -> list[Choice]:
     steps = settings["training"]["steps"]
-    every = max(1, steps // 20)
     return [
-        Choice("training", "validate_every", every, "twenty times a run"),
-        Choice("training", "save_every", every, "with each validation"),
-        Choice("training", "patience", 5, "validations without gain: a quarter of the run"),
+        Choice("training", "validate_every", -(-steps // 12), "twelve times a run"),
+        Choice("training", "save_every", -(-steps // 25), "the last five, a fifth of the run, are averaged"),
+        Choice("training", "patience", 4, "validations without gain: a third of the run"),
     ]

@@ -9,8 +9,9 @@ from time import monotonic
 
 from heedful.config import Recipe
 from heedful.data.batches import Batches
+from heedful.errors import ModelError
 from heedful.files import clear_unfinished
-from heedful.storage.model_directory import Model, write_model
+from heedful.storage.model_directory import Model, read_config, write_model
 from heedful.storage.run_directory import RunDirectory, model_of_checkpoints
 from heedful.training import checkpoints
 from heedful.training.checkpoints import Progress
@@ -133,7 +134,8 @@ class Loop:
         self.progress.loss_scale = self.updater.scaler.state_dict()
         checkpoints.save(self.run_directory, self.updater.model, self.updater.optimizer, self.progress)
         self._saved_step = self.progress.step
-        checkpoints.prune(self.run_directory, self.recipe.training.keep, self.recipe.training.save_every)
+        training = self.recipe.training
+        checkpoints.prune(self.run_directory, training.keep, training.save_every, newest=self.progress.step)
         self.display.pause()
 
 
@@ -170,6 +172,15 @@ def write_average(run: RunDirectory, recipe: Recipe, newest: int) -> None:
     steps = checkpoints.steps_to_average(run, recipe.training.average, recipe.training.save_every, newest)
     clear_unfinished(run.path)
     write_model(run.model, model_of_checkpoints(run, steps))
+
+
+def has_average(run: RunDirectory, newest: int) -> bool:
+    """Whether RUN/model is that of this step, not one of an earlier stop: a run may be killed before it is replaced."""
+    try:
+        history: dict[str, object] = read_config(run.model)["history"]
+    except (ModelError, KeyError):
+        return False
+    return history.get("steps") == newest
 
 
 def stopped_message(run: RunDirectory, step: int, number: int) -> str:

@@ -27,7 +27,7 @@ from heedful.training.allocator import keep_memory
 from heedful.training.checkpoints import Progress
 from heedful.training.choices import from_preset
 from heedful.training.lock import locked
-from heedful.training.loop import Loop, is_finished, stopped_message, write_average
+from heedful.training.loop import Loop, has_average, is_finished, stopped_message, write_average
 from heedful.training.preparation import Prepared
 from heedful.training.run_log import RunLog, read_log
 from heedful.training.step import Updater, try_batch
@@ -74,7 +74,7 @@ def train_settings(
     device: str = "auto",
 ) -> Run:
     if preset is not None:
-        settings = recipes.merged(from_preset(preset), settings)
+        settings = recipes.merged(from_preset(preset, settings), settings)
     if init is not None:
         settings = recipes.merged(settings, {"training": {"init": str(Path(init).absolute())}})
     run, chosen_device = RunDirectory(out.absolute()), pick_device(device)
@@ -107,7 +107,7 @@ def _train(run: RunDirectory, settings: Settings, device: torch.device) -> Run:
     torch.set_num_threads(threads)
     updater, progress = _restore(run, prepared, device, threads)
     if is_finished(progress, prepared.recipe):
-        if not run.model.is_dir():
+        if not has_average(run, progress.step):
             write_average(run, prepared.recipe, progress.step)
         patient = progress.step >= prepared.recipe.training.steps
         more = "Raise training.steps to train on." if patient else "Its patience is used up: raise training.patience."

@@ -9,14 +9,20 @@ _SPACE, _END = "\u2581", "</s>"
 
 
 def group_pieces(pieces: list[str]) -> tuple[list[str], list[int]]:
-    """Words, and the word that each piece belongs to. A word begins at a space mark; the end symbol stands alone."""
+    """Words, and the word that each piece belongs to.
+
+    A word begins at a space mark; punctuation and the end symbol stand alone.
+    """
     words: list[str] = []
     owners = []
+    alone = True
     for piece in pieces:
-        if not words or piece.startswith(_SPACE) or piece == _END:
+        stands_alone = piece == _END or not any(character.isalnum() for character in piece)
+        if alone or stands_alone or piece.startswith(_SPACE):
             words.append("")
         words[-1] += piece.replace(_SPACE, "")
         owners.append(len(words) - 1)
+        alone = stands_alone
     return words, owners
 
 

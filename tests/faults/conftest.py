@@ -1,0 +1,66 @@
+"""What the fault tests share: a finished reference run, counts, and the record of what came of them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+sys.path.append(str(Path(__file__).parent.parent / "decoding"))
+
+import pytest
+import record
+import runs
+import torch
+
+import tasks
+
+_results: list[record.Result] = []
+
+
+@pytest.fixture(autouse=True, scope="session")
+def one_thread() -> Iterator[None]:
+    """Tiny tensors are slower on several threads, and a fork has only one."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def counted(request: pytest.FixtureRequest) -> Callable[[int, str], None]:
+    """`counted(20, "kills")`: how often the fault was there; it goes into docs/reliability.md."""
+
+    def note(number: int, what: str) -> None:
+        request.node.user_properties.append(("count", f"{number:,} {what}"))
+
+    return note
+
+
+@pytest.fixture(scope="session")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run that nothing happened to, in `run`, beside its text. To be read, not written."""
+
+    def build(directory: Path) -> None:
+        runs.continued(directory / "run", {**tasks.tiny_corpus(directory / "text"), **runs.SETTINGS})
+
+    return tasks.once(tmp_path_factory, "reference", build) / "run"
+
+
+@pytest.fixture(scope="session")
+def settings(reference: Path) -> dict[str, Any]:
+    return {**tasks.corpus_in(reference.parent / "text"), **runs.SETTINGS}
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if report.when == "call" or report.outcome != "passed":
+        counts = [str(value) for name, value in report.user_properties if name == "count"]
+        _results.append(record.Result(report.nodeid, report.outcome, report.duration, tuple(counts)))
+
+
+def pytest_sessionfinish() -> None:
+    """With HEEDFUL_RECORD=1 the results go into docs/; a worker of many leaves that to the one who started it."""
+    if os.environ.get("HEEDFUL_RECORD") and "PYTEST_XDIST_WORKER" not in os.environ:
+        record.keep(_results)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,17 +43,21 @@ def demo(out: Path, settings: Settings = SETTINGS, test_pairs: int = TEST_PAIRS)
     translator = load(out)
     test = list(builtin.pairs("test", test_pairs))
     print(f"translating {len(test):,} held-out sentences", file=sys.stderr)
-    results = translator.translate([pair.english for pair in test])
-    hypotheses = [result.text for result in results]
-    references = [pair.german for pair in test]
+    hypotheses = [result.text for result in translator.translate([pair.english for pair in test])]
     yield f"On {len(test):,} sentences of the built-in pair that were not in training:"
-    yield str(bleu(hypotheses, references))
-    yield str(chrf(hypotheses, references))
-    yield f"exact match {exact_match(hypotheses, references)}"
-    yield from _table(exact_match_by_label(hypotheses, references, [pair.phenomena for pair in test]))
+    yield from report(hypotheses, test)
     yield from _examples(test[:SHOWN], hypotheses)
     yield from _picture(translator, _for_picture(test), out / "attention.png")
     yield from _next_steps(out)
+
+
+def report(hypotheses: list[str], pairs: list[builtin.Pair]) -> Iterator[str]:
+    """BLEU, chrF and exact match, overall and by phenomenon."""
+    references = [pair.german for pair in pairs]
+    yield str(bleu(hypotheses, references))
+    yield str(chrf(hypotheses, references))
+    yield f"exact match {exact_match(hypotheses, references)}"
+    yield from _table(exact_match_by_label(hypotheses, references, [pair.phenomena for pair in pairs]))
 
 
 def _table(by_phenomenon: dict[str, ExactMatch]) -> Iterator[str]:
@@ -84,8 +90,10 @@ def _picture(translator: Translator, text: str, path: Path) -> Iterator[str]:
 
 
 def _next_steps(out: Path) -> Iterator[str]:
+    # As it was called, where it is not on the path: these lines are there to be copied.
+    program = "heedful" if shutil.which("heedful") else os.path.relpath(sys.argv[0])
     yield ""
     yield "Next:"
-    yield f'  echo "The old man is looking for his red hat." | heedful translate {out}'
-    yield f"  heedful info {out}"
-    yield "  heedful train --source S --target T --valid-source VS --valid-target VT --out runs/mine"
+    yield f'  echo "The old man is looking for his red hat." | {program} translate {out}'
+    yield f"  {program} info {out}"
+    yield f"  {program} train --source S --target T --valid-source VS --valid-target VT --out runs/mine"

@@ -1,0 +1,25 @@
+"""Scores a model on the built-in pair: held-out sentences, and combinations never met in training.
+
+python benchmarks/builtin_report.py RUN [SENTENCES]
+"""
+
+from __future__ import annotations
+
+import sys
+
+import heedful
+from heedful.demo import report
+from heedful.text import builtin
+
+
+def main(run: str, sentences: int = 2_000) -> None:
+    translator = heedful.load(run)
+    for split in ("test", "unseen"):
+        pairs = list(builtin.pairs(split, sentences))
+        hypotheses = [result.text for result in translator.translate([pair.english for pair in pairs])]
+        print(f"\n{split}: {len(pairs):,} sentences")
+        print("\n".join(report(hypotheses, pairs)))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], *(int(argument) for argument in sys.argv[2:3]))

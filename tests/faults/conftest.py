@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,13 @@ import pytest
 import record
 import runs
 import torch
+import torch._dynamo  # as the first optimiser would
 
 import tasks
+
+# Imported once here rather than in every fork.
+with suppress(ImportError):
+    import torch.utils.tensorboard
 
 _results: list[record.Result] = []
 

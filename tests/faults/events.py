@@ -81,8 +81,9 @@ def _opens_for_writing(arguments: tuple[Any, ...]) -> bool:
     return bool(mode & (os.O_WRONLY | os.O_RDWR)) if isinstance(mode, int) else bool(set(mode) & set("wax+"))
 
 
-def tap(patch: pytest.MonkeyPatch, hit: Hit) -> None:
-    """From now on `hit` is called before every call that changes the disk."""
+def tap(patch: pytest.MonkeyPatch, root: Path, hit: Hit) -> None:
+    """From now on `hit` is called before every call that changes something below `root`."""
+    hit = _below(root, hit)
     for name in ("fsync", "rename", "replace", "mkdir", "unlink", "rmdir", "ftruncate", "pwrite"):
         patch.setattr(os, name, _reported(getattr(os, name), name, hit))
     patch.setattr(files, "_exchange", _reported(files._exchange, "exchange", hit))
@@ -109,6 +110,16 @@ def _reported(function: Callable[..., Any], name: str, hit: Hit) -> Callable[...
         return function(*arguments, **named)
 
     return wrapped
+
+
+def _below(root: Path, hit: Hit) -> Hit:
+    """Only what is below `root`, or named by a descriptor: not what libraries write for themselves elsewhere."""
+
+    def only(what: str, path: str) -> None:
+        if not path.startswith("/") or path.startswith(str(root)):
+            hit(what, path)
+
+    return only
 
 
 class Phases:
@@ -138,8 +149,8 @@ class Phases:
         self.visits: Counter[str] = Counter()
         self.seen: Counter[tuple[str, int]] = Counter()
 
-    def watch(self, patch: pytest.MonkeyPatch) -> None:
-        tap(patch, lambda *_: self._hit())
+    def watch(self, patch: pytest.MonkeyPatch, root: Path) -> None:
+        tap(patch, root, lambda *_: self._hit())
         for phase, owner, name in self.PLACES:
             patch.setattr(owner, name, self._entering(phase, getattr(owner, name)))
         for owner, name in self.INSIDE:

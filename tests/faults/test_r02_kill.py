@@ -40,7 +40,7 @@ def sitting(path: Path, settings: dict[str, Any], phase: str, visit: int, event:
 
     def work() -> None:
         with pytest.MonkeyPatch.context() as patch:
-            Phases(phase, visit, event, die).watch(patch)
+            Phases(phase, visit, event, die).watch(patch, path)
             continued(path, settings)
 
     return forked(work, path.parent / f"{path.name}.txt")
@@ -51,7 +51,7 @@ def stopped_once(path: Path, settings: dict[str, Any]) -> int:
 
     def work() -> int:
         with pytest.MonkeyPatch.context() as patch:
-            Phases("step", 5, 1, lambda: signal.raise_signal(signal.SIGTERM)).watch(patch)
+            Phases("step", 5, 1, lambda: signal.raise_signal(signal.SIGTERM)).watch(patch, path)
             try:
                 continued(path, settings)
             except Interrupted as error:

@@ -137,11 +137,30 @@ def test_pruning_keeps_the_newest_regular_ones_and_the_newest(
     run: RunDirectory, make: Callable[..., None], steps: list[int], keep: int, left: list[int]
 ) -> None:
     make(*steps)
-    removed = prune(run, keep, save_every=4)
+    removed = prune(run, keep, save_every=4, newest=steps[-1])
     assert run.steps() == left
     assert sorted(removed + left) == steps
     assert run.valid_steps() == left[::-1]
     assert len(list(run.checkpoints.iterdir())) == len(left)
+
+
+@pytest.mark.parametrize(
+    ("steps", "damaged", "newest", "left"),
+    [
+        ([4, 8, 9, 12, 16], [12, 16], 9, [4, 8, 9, 12, 16]),  # went on from 8: what is newer counts for nothing
+        ([4, 8, 12, 16], [12], 16, [8, 12, 16]),
+        ([4, 8, 12, 16], [8, 12], 16, [4, 12, 16]),
+        ([4, 8, 12], [4, 8], 12, [8, 12]),
+    ],
+)
+def test_pruning_never_leaves_the_newest_alone(
+    run: RunDirectory, make: Callable[..., None], steps: list[int], damaged: list[int], newest: int, left: list[int]
+) -> None:
+    make(*steps)
+    for step in damaged:
+        (run.checkpoint(step) / "state.json").write_text("{}")
+    prune(run, keep=2, save_every=4, newest=newest)
+    assert run.steps() == left
 
 
 @pytest.mark.parametrize(

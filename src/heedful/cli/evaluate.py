@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 
-from heedful.cli.translate import output
+from heedful.cli.translate import output, translated
 from heedful.decoding.load import load
 from heedful.evaluation.scores import bleu, chrf
 from heedful.text.corpus import read_sides
@@ -20,8 +20,8 @@ def evaluate(arguments: argparse.Namespace) -> None:
     translator = load(arguments.model, checkpoint=arguments.checkpoint, device=arguments.device)
     # Opened before the work: a name that cannot be written is said at once.
     with output(arguments.output) if arguments.output is not None else nullcontext() as stream:
-        results = translator.translate(sources, beam=arguments.beam, alpha=arguments.alpha)
-        hypotheses = [result.text for result in results]
+        results = translated(translator, iter(sources), beam=arguments.beam, alpha=arguments.alpha)
+        hypotheses = [result.text for _, _, result in results]
         if stream is not None:
             stream.writelines(f"{line}\n" for line in hypotheses)
     scores = (

@@ -8,9 +8,10 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
-from typing import TextIO
+from time import monotonic
+from typing import Any, TextIO
 
 from heedful.decoding.load import load
 from heedful.decoding.translator import Translation, Translator
@@ -32,23 +33,26 @@ def translate(arguments: argparse.Namespace) -> None:
     else:
         lines = _typed() if interactive else decode_lines(sys.stdin.buffer, "standard input")
     translator = load(arguments.model, checkpoint=arguments.checkpoint, device=arguments.device)
+    together = 1 if interactive else _TOGETHER
+    search = {"beam": arguments.beam, "alpha": arguments.alpha, "n_best": arguments.n_best or 1}
     with output(arguments.output) as stream:
-        done = 0
-        while chunk := list(islice(lines, 1 if interactive else _TOGETHER)):
-            for number, line, result in _translated(translator, chunk, done, arguments):
-                stream.write(render(number, line, result, arguments))
-            stream.flush()
-            done += len(chunk)
+        for number, line, result in translated(translator, lines, together, **search):
+            stream.write(render(number, line, result, arguments))
+            if number % together == 0:
+                stream.flush()
 
 
-def _translated(
-    translator: Translator, lines: list[str], done: int, arguments: argparse.Namespace
+def translated(
+    translator: Translator, lines: Iterator[str], together: int = _TOGETHER, **search: Any
 ) -> Iterator[tuple[int, str, Translation]]:
-    results = translator.translate(
-        lines, beam=arguments.beam, alpha=arguments.alpha, n_best=arguments.n_best or 1, first_line=done + 1
-    )
-    for number, (line, result) in enumerate(zip(lines, results, strict=True), start=done + 1):
-        yield number, line, result
+    """Number, line and translation of every line, `together` at a time; says on a terminal how far it is."""
+    done, began = 0, monotonic()
+    while chunk := list(islice(lines, together)):
+        results = translator.translate(chunk, first_line=done + 1, **search)
+        yield from zip(count(done + 1), chunk, results, strict=False)
+        done += len(chunk)
+        if together > 1 and sys.stderr.isatty():
+            print(f"{done:,} lines, {done / (monotonic() - began):.0f} a second", file=sys.stderr)
 
 
 def render(number: int, line: str, result: Translation, arguments: argparse.Namespace) -> str:

@@ -90,13 +90,21 @@ class RunDirectory:
         """
         return list(islice((step for step in reversed(self.steps()) if self._verifies(step)), most))
 
+    def is_valid(self, step: int) -> bool:
+        """Whether every byte of a step's checkpoint is what was written."""
+        return not self._damage(step)
+
     def _verifies(self, step: int) -> bool:
+        if damage := self._damage(step):
+            log.warning("checkpoint passed over: %s", damage)
+        return not damage
+
+    def _damage(self, step: int) -> str:
         try:
             verify_manifest(self.checkpoint(step), CHECKPOINT_FILES, CheckpointError)
         except CheckpointError as error:
-            log.warning("checkpoint passed over: %s", error)
-            return False
-        return True
+            return str(error)
+        return ""
 
 
 def is_run(path: Path) -> bool:

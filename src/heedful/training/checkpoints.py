@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from heedful.errors import CheckpointError, MachineError
-from heedful.files import disk_message, free_bytes, new_directory
+from heedful.files import disk_errors, disk_message, free_bytes, new_directory
 from heedful.model.transformer import Transformer
 from heedful.storage.manifest import write_manifest
 from heedful.storage.model_directory import WEIGHTS, read_tensors, write_tensors
@@ -76,21 +76,26 @@ def read_progress(directory: Path) -> Progress:
         raise CheckpointError(f"{directory / STATE} cannot be read: {error}.") from None
 
 
-def prune(run: RunDirectory, keep: int, save_every: int) -> list[int]:
+def prune(run: RunDirectory, keep: int, save_every: int, newest: int) -> list[int]:
     """Removes all but the newest `keep` regular checkpoints, and those saved between (when a run was stopped).
 
-    The newest is never removed, nor are regular ones before it until enough newer ones are there.
+    `newest`, the one just saved, stays, and so does one before it that verifies, whatever `keep` says. What is newer
+    than `newest` was passed over as damaged when the run went on: it counts for nothing, and is overwritten in time.
     """
-    steps = run.steps()
+    steps = [step for step in run.steps() if step <= newest]
     regular = [step for step in steps if step % save_every == 0]
-    kept = {*regular[-keep:], steps[-1]}
+    kept = {*regular[-keep:], newest}
     removed = [step for step in steps if step not in kept]
+    if removed and not any(run.is_valid(step) for step in sorted(kept - {newest}, reverse=True)):
+        spared = next((step for step in reversed(removed) if run.is_valid(step)), None)
+        removed = [step for step in removed if step != spared]
     for step in removed:
         # Renamed first: a killed removal leaves something that is no checkpoint, not half of one.
         doomed = run.checkpoints / f".unfinished-old-{step}"
         shutil.rmtree(doomed, ignore_errors=True)
-        run.checkpoint(step).rename(doomed)
-        shutil.rmtree(doomed)
+        with disk_errors(doomed):
+            run.checkpoint(step).rename(doomed)
+            shutil.rmtree(doomed)
     return removed
 
 

@@ -26,8 +26,9 @@ def locked(run: RunDirectory) -> Iterator[None]:
                 f"Another process (number {holder or 'unknown'}) is training in {run.path}. "
                 "Wait for it, stop it, or choose another --out."
             ) from None
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, str(os.getpid()).encode(), 0)
+        with disk_errors(run.lock):
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, str(os.getpid()).encode(), 0)
         yield
     finally:
         os.close(descriptor)

@@ -17,7 +17,7 @@ from heedful.config import Recipe
 from heedful.data.batches import Batches
 from heedful.devices import pick_device
 from heedful.errors import CheckpointError, Interrupted, MachineError, UsageError
-from heedful.files import clear_unfinished
+from heedful.files import clear_unfinished, disk_errors
 from heedful.model.transformer import Transformer
 from heedful.recipes import Settings
 from heedful.storage.model_directory import CONFIG, TextFacts
@@ -126,9 +126,10 @@ def _restore(run: RunDirectory, prepared: Prepared, device: torch.device, thread
     torch.manual_seed(recipe.training.seed)
     model = Transformer(replace(recipe.model, vocab_size=prepared.tokenizer.vocab_size))
     updater = Updater(model.to(device), recipe.training)
-    run.checkpoints.mkdir(exist_ok=True)
-    clear_unfinished(run.checkpoints)
-    clear_unfinished(run.path)
+    with disk_errors(run.checkpoints):
+        run.checkpoints.mkdir(exist_ok=True)
+        clear_unfinished(run.checkpoints)
+        clear_unfinished(run.path)
     newest = run.valid_steps(1)
     if not newest and run.steps():
         raise CheckpointError(f"None of the checkpoints in {run.checkpoints} is valid. Remove them to begin again.")

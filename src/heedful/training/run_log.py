@@ -28,19 +28,22 @@ class RunLog:
         with disk_errors(self.path):
             self._file.write(line.encode("utf-8") + b"\n")
             self._file.flush()
-        for name, value in figures.items():
-            if self._board is not None and isinstance(value, int | float):
-                self._board.add_scalar(f"{kind}/{name}", value, step)
+            for name, value in figures.items():
+                if self._board is not None and isinstance(value, int | float):
+                    self._board.add_scalar(f"{kind}/{name}", value, step)
 
     def length(self) -> int:
         """Bytes so far, all of them on disk: a checkpoint remembers this."""
-        os.fsync(self._file.fileno())
+        with disk_errors(self.path):
+            os.fsync(self._file.fileno())
         return os.fstat(self._file.fileno()).st_size
 
     def close(self) -> None:
-        self._file.close()
-        if self._board is not None:
-            self._board.close()
+        """On a full disk this fails as the last line did: what could not be written is tried again."""
+        with disk_errors(self.path):
+            self._file.close()
+            if self._board is not None:
+                self._board.close()
 
 
 def _tensorboard(directory: Path) -> Any:

@@ -144,6 +144,7 @@ def test_training_of_the_paper():
         "warmup_steps": 4_000,
         "label_smoothing": 0.1,
         "average": 5,
+        "patience": 0,
     }
     assert presets.named("big").training["steps"] == 300_000
     assert presets.named("big").training["average"] == 20

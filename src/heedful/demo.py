@@ -15,7 +15,7 @@ from heedful.evaluation.scores import bleu, chrf
 from heedful.recipes import Settings
 from heedful.text import builtin
 from heedful.training.run import train_settings
-from heedful.views.figure import draw_cross_attention
+from heedful.views.figure import draw_cross_attention, require_matplotlib
 
 TEST_PAIRS = 1_000
 SHOWN = 5
@@ -39,6 +39,7 @@ SETTINGS: Settings = {
 
 def demo(out: Path, settings: Settings = SETTINGS, test_pairs: int = TEST_PAIRS) -> Iterator[str]:
     """Trains, or continues, in `out`; yields lines to print."""
+    require_matplotlib()  # said before the training, not after it
     train_settings(settings, out)
     translator = load(out)
     test = list(builtin.pairs("test", test_pairs))
@@ -91,7 +92,8 @@ def _picture(translator: Translator, text: str, path: Path) -> Iterator[str]:
 
 def _next_steps(out: Path) -> Iterator[str]:
     # As it was called, where it is not on the path: these lines are there to be copied.
-    program = "heedful" if shutil.which("heedful") else os.path.relpath(sys.argv[0])
+    called = os.path.relpath(sys.argv[0])
+    program = "heedful" if shutil.which("heedful") or called.endswith("__main__.py") else called
     yield ""
     yield "Next:"
     yield f'  echo "The old man is looking for his red hat." | {program} translate {out}'

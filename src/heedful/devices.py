@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import os
+
 import torch
 
 from heedful.errors import UsageError
 
 NAMES = ("auto", "cpu", "cuda")
+
+
+def cores() -> int:
+    """Cores that this process may use, which can be fewer than the machine has."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def pick_device(name: str) -> torch.device:

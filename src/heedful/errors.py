@@ -6,6 +6,7 @@ HeedfulError                    one message for a person; `exit_code` is the com
 ├── InputError             3    what was given to read
 │   ├── CorpusError        3    text files: missing, empty, not UTF-8, unequal sides (names file:line)
 │   ├── TokenizerError     3    a tokeniser that cannot be learnt, read or used
+│   │   └── VocabularyTooSmallError 3    fewer pieces asked for than the text has characters
 │   ├── ModelError         3    a MODEL directory: missing, damaged, of another format
 │   ├── CheckpointError    3    a RUN: no valid checkpoint, or it began with something else
 │   └── NonFiniteError     3    the loss or a gradient is not a number
@@ -45,6 +46,14 @@ class TokenizerError(InputError):
     pass
 
 
+class VocabularyTooSmallError(TokenizerError):
+    """The text has more different characters than pieces were asked for; `required` would do."""
+
+    def __init__(self, message: str, required: int) -> None:
+        super().__init__(message)
+        self.required = required
+
+
 class ModelError(InputError):
     pass
 
@@ -67,6 +76,14 @@ class Interrupted(HeedfulError):
     def __init__(self, message: str, signal_number: int) -> None:
         super().__init__(message)
         self.exit_code = 128 + signal_number
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Python, torch's CPU allocator (in two wordings) and CUDA each say it in their own way."""
+    if isinstance(error, MemoryError):
+        return True
+    words = ("not enough memory", "can't allocate memory", "Cannot allocate memory", "out of memory")
+    return isinstance(error, RuntimeError) and any(phrase in str(error) for phrase in words)
 
 
 def nearest(word: str, allowed: Iterable[str]) -> str:

@@ -6,6 +6,7 @@ import ctypes
 import errno
 import os
 import shutil
+import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ from heedful.errors import MachineError, UsageError
 
 _UNFINISHED = ".unfinished-"
 _REPLACED = ".replaced-"  # the old one, for the moment between two renames, where there is no exchange
-_DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
+DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
 # A name under which nothing can be written: the user's to change.
 _NAME_ERRORS = {
     errno.EACCES,
@@ -78,6 +79,18 @@ def write_durably(path: Path, content: bytes) -> None:
             raise
 
 
+def read_at_most(path: Path, most: int) -> bytes:
+    """A whole file; ValueError where it is no plain file (a pipe or device may have no end) or longer than `most`."""
+    mode = path.stat().st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise ValueError("not a plain file")
+    with path.open("rb") as stream:
+        content = stream.read(most + 1)
+    if len(content) > most:
+        raise ValueError(f"longer than {most:,} bytes")
+    return content
+
+
 def flush(path: Path) -> None:
     """fsync of a file, or of a directory's list of names."""
     descriptor = os.open(path, os.O_RDONLY)
@@ -102,7 +115,7 @@ def disk_errors(path: Path, needed: int | None = None) -> Iterator[None]:
     except OSError as error:
         if error.errno in _NAME_ERRORS:
             raise UsageError(f"{path} cannot be written: {error.strerror}. Choose another place.") from error
-        if error.errno not in _DISK_ERRORS:
+        if error.errno not in DISK_ERRORS:
             raise
         raise MachineError(disk_message(path, error.strerror or str(error), needed)) from error
 

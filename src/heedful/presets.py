@@ -48,7 +48,14 @@ class Preset:
 
 # Section 5: 100,000 and 300,000 steps of about 25,000 tokens a side; the last 5 or 20 checkpoints are averaged.
 _BASE_TRAINING = MappingProxyType(
-    {"steps": 100_000, "batch_tokens": 25_000, "warmup_steps": 4_000, "label_smoothing": 0.1, "average": 5}
+    {
+        "steps": 100_000,
+        "batch_tokens": 25_000,
+        "warmup_steps": 4_000,
+        "label_smoothing": 0.1,
+        "average": 5,
+        "patience": 0,
+    }
 )
 _BIG_TRAINING = MappingProxyType({**_BASE_TRAINING, "steps": 300_000, "average": 20})
 _CHOSEN: Mapping[str, int | float] = MappingProxyType({})

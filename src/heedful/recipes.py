@@ -26,20 +26,24 @@ PATHS = (
     ("data", "tokenizer"),
     ("training", "init"),
 )
+_MOST_BYTES = 1_000_000  # of a recipe
 _NAMES = {"int": "a whole number", "float": "a number", "str": "a string", "bool": "true or false"}
 
 
 def read(path: Path, data_root: Path | None = None) -> Settings:
     """The settings of a recipe file, its data files made absolute below `data_root` (the recipe's folder)."""
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open("rb") as stream:
+            text = stream.read(_MOST_BYTES + 1).decode("utf-8")
     except FileNotFoundError:
         raise ConfigError(f"There is no recipe {path}.") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"The recipe {path} cannot be read: {error}.") from None
+    if len(text) > _MOST_BYTES:
+        raise ConfigError(f"The recipe {path} is longer than {_MOST_BYTES:,} bytes. Is it a recipe?")
     try:
         written = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # a number of too many digits, or brackets within brackets
         raise ConfigError(f"The recipe {path} is not TOML: {error}.") from None
     settings = checked(written, where=str(path))
     return with_absolute_paths(settings, data_root or path.parent)
@@ -100,7 +104,7 @@ def from_mapping(keys: Mapping[str, Any]) -> Settings:
 def _value(text: str) -> Any:
     try:
         written = tomllib.loads(f"value = {text}")
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         return text
     return written["value"] if len(written) == 1 else text  # several lines are no TOML value
 

@@ -190,7 +190,7 @@ def refused(directory: Path) -> None:
         Store(directory)
     message = str(caught.value)
     assert message.startswith(f"{directory} is not a readable token store (")
-    assert message.endswith("Remove it; it is made again from the text.")
+    assert message.endswith("It was made when the run began: put it back, or train into another --out.")
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -12,7 +12,7 @@ import pytest
 import sacrebleu
 
 from heedful.errors import InputError
-from heedful.evaluation.scores import TOKENIZERS, Score, bleu, chrf
+from heedful.evaluation.scores import Score, bleu, chrf, require_raw
 
 REFERENCES = [
     "Der Hund läuft über die Straße.",
@@ -29,7 +29,7 @@ HYPOTHESES = [
 
 
 @pytest.mark.parametrize("lowercase", [False, True])
-@pytest.mark.parametrize("tokenize", TOKENIZERS)
+@pytest.mark.parametrize("tokenize", ["13a", "none"])
 def test_bleu_is_sacrebleus(tokenize: str, lowercase: bool) -> None:
     score = bleu(HYPOTHESES, REFERENCES, tokenize, lowercase)
     expected = sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES], tokenize=tokenize, lowercase=lowercase, force=True)
@@ -94,11 +94,10 @@ def test_how_a_score_is_written() -> None:
     assert str(Score("chrF", 12.3, "nrefs:1")) == "chrF 12.30\n  nrefs:1"
 
 
-@pytest.mark.parametrize("score", [bleu, chrf])
 @pytest.mark.parametrize("line", ["\u2581Der \u2581Hund", "Der Hu@@ nd"])
-def test_subwords_are_refused(score: Callable[..., Score], line: str) -> None:
+def test_subwords_are_refused(line: str) -> None:
     with pytest.raises(InputError, match="Reference line 2 looks like subword pieces"):
-        score(["a", "b"], ["Der Hund", line])
+        require_raw(["Der Hund", line])
 
 
 @pytest.mark.parametrize("score", [bleu, chrf])
@@ -110,4 +109,4 @@ def test_lines_must_pair_up(score: Callable[..., Score]) -> None:
 
 
 def test_an_address_with_at_signs_is_no_subword() -> None:
-    assert bleu(["write to a@@b now"], ["write to a@@b now"]).value > 0
+    require_raw(["write to a@@b now"])

@@ -143,7 +143,7 @@ class Phases:
     )
 
     def __init__(self, phase: str, visit: int, event: int, act: Callable[[], None]) -> None:
-        """`act` is called once, in the `visit`-th time that `phase` is entered, at its `event`-th event (or its last)."""
+        """`act` is called once: the `visit`-th time that `phase` is entered, at its `event`-th event (or its last)."""
         self.phase, self.visit, self.event, self.act = phase, visit, event, act
         self.now: list[str] = []
         self.visits: Counter[str] = Counter()

@@ -72,7 +72,7 @@ def test_the_larger_the_corpus_the_larger_everything(gpu: bool) -> None:
         assert less.model.dropout >= more.model.dropout
         assert less.training.batch_tokens <= more.training.batch_tokens
         seen = [one.training.steps * one.training.batch_tokens for one in (less, more)]
-        assert seen[0] <= seen[1]
+        assert seen[0] <= 1.06 * seen[1]  # steps are rounded to hundreds
 
 
 def test_the_larger_the_corpus_the_fewer_epochs() -> None:
@@ -149,18 +149,41 @@ def test_a_batch_holds_the_longest_sentence_that_was_asked_for() -> None:
 
 
 def test_choices_follow_from_what_was_given() -> None:
-    few, many = (chosen(30_000, given={"training": {"batch_tokens": n}}).training for n in (1_000, 8_000))
-    assert few.steps == pytest.approx(8 * many.steps, rel=0.1)
-    accumulated = chosen(30_000, given={"training": {"batch_tokens": 1_000, "accumulate": 8}}).training
+    few, many = (chosen(30_000, given={"training": {"batch_tokens": n}}).training for n in (1_000, 4_000))
+    assert few.steps == pytest.approx(4 * many.steps, rel=0.1)
+    accumulated = chosen(30_000, given={"training": {"batch_tokens": 1_000, "accumulate": 4}}).training
     assert accumulated.steps == many.steps
-    assert chosen(30_000, given={"training": {"steps": 400}}).training.validate_every == 20
+    assert chosen(30_000, given={"training": {"steps": 400}}).training.validate_every == 34
 
 
 def test_a_preset_gives_its_shape_and_the_paper_its_training() -> None:
-    base = from_preset("base")
+    base = from_preset("base", {})
     assert (base["model"]["N"], base["model"]["d_model"], base["model"]["d_ff"]) == (6, 512, 2048)
     assert base["training"]["warmup_steps"] == 4_000
-    assert from_preset("big")["training"]["steps"] == 300_000
-    assert from_preset("tiny")["training"] == {}
+    assert from_preset("big", {})["training"]["steps"] == 300_000
+    assert from_preset("tiny", {})["training"] == {}
     with pytest.raises(ConfigError, match=r'no preset "bse"\. Did you mean "base"'):
-        from_preset("bse")
+        from_preset("bse", {})
+
+
+@pytest.mark.parametrize("given", [{"d_model": 300}, {"d_model": 512}, {"h": 6}, {"h": 5}, {"h": 16, "d_model": 64}])
+def test_the_rest_of_the_shape_follows_what_was_given(given: dict[str, int]) -> None:
+    for size in (CorpusSize(1_000, 18_000), CorpusSize(30_000, 500_000), CorpusSize(200_000, 5_000_000)):
+        settings: dict[str, dict[str, Any]] = {"model": dict(given)}
+        shape = recipes.build(apply(settings, choose(settings, size, gpu=False))).model
+        assert {key: getattr(shape, key) for key in given} == given
+        assert shape.d_k * shape.h == shape.d_model
+        assert shape.d_ff == 4 * shape.d_model
+
+
+def test_the_heads_of_a_preset_follow_what_was_given() -> None:
+    settings = recipes.merged(from_preset("base", {}), {"model": {"h": 16}})
+    assert recipes.build(settings).model.d_k == 32
+    varied = recipes.merged(from_preset("table3-b-dk16", {}), {"training": {"steps": 5}})
+    assert recipes.build(varied).model.d_k == 16
+    assert recipes.build(varied).model.d_v == 64
+
+
+def test_the_papers_warm_up_belongs_to_the_papers_steps() -> None:
+    assert from_preset("base", {})["training"]["warmup_steps"] == 4_000
+    assert "warmup_steps" not in from_preset("base", {"training": {"steps": 1_000}})["training"]

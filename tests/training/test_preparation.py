@@ -113,7 +113,7 @@ def test_choices_are_printed_with_reasons_and_resolved(
     assert out == ""
     assert "chosen: data.vocab_size = 500  (80 pairs)" in err
     assert "chosen: training.warmup_steps = 1  (a tenth of the steps" in err
-    assert "chosen: model.dropout = 0.3  (80 pairs: fewer need more)" in err
+    assert "chosen: model.dropout = 0.2  (80 pairs: the fewer, the more)" in err
     assert "chosen: training.steps" not in err
     assert "chosen: model.d_model" not in err
     assert "the text supports no more than" in err

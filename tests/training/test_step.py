@@ -17,7 +17,7 @@ from heedful.model.dropout import dropout
 from heedful.model.transformer import Transformer
 from heedful.training.loss import batch_loss
 from heedful.training.schedule import learning_rate
-from heedful.training.step import Updater, make_optimizer, seed_dropout, try_batch
+from heedful.training.step import Updater, make_optimizer, seed_dropout
 
 V = 15
 Pair = tuple[list[int], list[int]]
@@ -280,6 +280,6 @@ def test_fp16_stops_where_the_loss_itself_is_not_finite() -> None:
 def test_trying_a_batch_changes_nothing() -> None:
     model = small_model(dtype=torch.float32)
     before = weights(model)
-    try_batch(model, batch_of(random_pairs(5)))
+    Updater(model, TrainingConfig()).try_batch(batch_of(random_pairs(5)))
     assert same(before, weights(model))
     assert all(p.grad is None for p in model.parameters())

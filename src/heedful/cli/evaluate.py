@@ -10,13 +10,14 @@ from pathlib import Path
 
 from heedful.cli.translate import output, translated
 from heedful.decoding.load import load
-from heedful.evaluation.scores import bleu, chrf
+from heedful.evaluation.scores import bleu, chrf, require_raw
 from heedful.text.corpus import read_sides
 
 
 def evaluate(arguments: argparse.Namespace) -> None:
     pairs = list(read_sides(Path(arguments.source), Path(arguments.reference)))
     sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
+    require_raw(references)
     translator = load(arguments.model, checkpoint=arguments.checkpoint, device=arguments.device)
     # Opened before the work: a name that cannot be written is said at once.
     with output(arguments.output) if arguments.output is not None else nullcontext() as stream:

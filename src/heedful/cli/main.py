@@ -14,7 +14,8 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from heedful.errors import HeedfulError, InputError, UsageError, nearest
+from heedful.errors import HeedfulError, InputError, MachineError, UsageError, is_out_of_memory, nearest
+from heedful.files import DISK_ERRORS
 from heedful.version import __version__
 
 _MODEL_HELP = "a model directory, or a run"
@@ -30,7 +31,8 @@ class _Parser(argparse.ArgumentParser):
 
 def build_parser() -> tuple[_Parser, dict[str, _Parser]]:
     """The program's parser, and each command's by name."""
-    parser = _Parser(prog="heedful", description=__doc_line__, allow_abbrev=False)
+    summary = "The Transformer of 'Attention Is All You Need': train a translator from two text files, and use it."
+    parser = _Parser(prog="heedful", description=summary, allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"heedful {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     declare = {
@@ -50,9 +52,6 @@ def build_parser() -> tuple[_Parser, dict[str, _Parser]]:
         parsers[name] = commands.add_parser(name, help=summary, description=summary, allow_abbrev=False)
         options(parsers[name])
     return parser, parsers
-
-
-__doc_line__ = "Train a translator from two text files, look at what it attends to, and ship it."
 
 
 def _demo_options(parser: _Parser) -> None:
@@ -180,22 +179,33 @@ def run(parsed: argparse.Namespace) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.WARNING, stream=sys.stderr)
+    sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
     try:
         run(parse(sys.argv[1:] if arguments is None else arguments))
         sys.stdout.flush()
     except HeedfulError as error:
-        print(f"heedful: {error}", file=sys.stderr)
-        return error.exit_code
+        return _say(str(error), error.exit_code)
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
         # Whoever read our output has gone (`heedful translate … | head`): not an error, but nothing more to say.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
-        # A name or a place that the system refuses (too long, no permission), wherever it was met.
-        print(f"heedful: {error.filename or 'the system'}: {error.strerror or error}.", file=sys.stderr)
-        return InputError.exit_code
+        # A name or a place that the system refuses (too long, no permission), or a full disk, wherever it was met.
+        code = MachineError.exit_code if error.errno in DISK_ERRORS else InputError.exit_code
+        return _say(f"{error.filename or 'output'}: {error.strerror or error}.", code)
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        return _say(
+            "Out of memory. Lower the beam or decoding.batch_tokens, or split the input.", MachineError.exit_code
+        )
     return 0
+
+
+def _say(message: str, exit_code: int) -> int:
+    print(f"heedful: {message}", file=sys.stderr)
+    return exit_code
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from itertools import count, islice
 from pathlib import Path
 from time import monotonic
-from typing import Any, TextIO
+from typing import IO, Any, TextIO
 
 from heedful.decoding.load import load
 from heedful.decoding.translator import Translation, Translator
@@ -62,7 +62,7 @@ def render(number: int, line: str, result: Translation, arguments: argparse.Name
     if arguments.format == "jsonl":
         entry: dict[str, object] = {"source": line, "text": result.text, "score": result.score}
         if arguments.n_best:
-            entry["alternatives"] = [{"text": other.text, "score": other.score} for other in found]
+            entry["alternatives"] = [{"text": other.text, "score": other.score} for other in result.alternatives]
         return json.dumps(entry, ensure_ascii=False) + "\n"
     if arguments.n_best:
         found += [found[-1]] * (wanted - len(found))  # an empty line has one translation; K lines are promised
@@ -74,7 +74,6 @@ def render(number: int, line: str, result: Translation, arguments: argparse.Name
 def output(name: str | None) -> Iterator[TextIO]:
     """Standard output, or a file that appears when it is complete; what stood there before stays until then."""
     if name is None:
-        sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
         yield sys.stdout
         return
     path = Path(name)
@@ -104,10 +103,16 @@ def _again(first: str | None, rest: Iterator[str]) -> Iterator[str]:
 
 def _typed() -> Iterator[str]:
     print("Type a line and press Enter; Ctrl-D ends.", file=sys.stderr)
-    while True:
+    yield from decode_lines(_Prompting(sys.stdin.buffer), "standard input")
+    print(file=sys.stderr)
+
+
+class _Prompting:
+    """Asks for each line that is read."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self.stream = stream
+
+    def readline(self, size: int, /) -> bytes:
         print("> ", end="", file=sys.stderr, flush=True)
-        line = sys.stdin.readline()
-        if not line:
-            print(file=sys.stderr)
-            return
-        yield line.rstrip("\r\n")
+        return self.stream.readline(size)

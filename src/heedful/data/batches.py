@@ -135,7 +135,7 @@ def collate(store: Store, indices: Order | list[int]) -> Batch:
     target_out = pad(targets)
     target_in = torch.full_like(target_out, BOS)
     target_in[:, 1:] = target_out[:, :-1]
-    # The end symbol of the shorter sentences has moved into their padding: nothing may be learnt from it.
+    # Behind the shorter sentences stands padding alone, not the end symbol that the shift has moved there.
     target_in[target_out == PAD] = PAD
     return Batch(
         source_BS=pad(sources),

@@ -59,7 +59,8 @@ class Store:
             self._check_sizes()
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise CorpusError(
-                f"{directory} is not a readable token store ({error}). Remove it; it is made again from the text."
+                f"{directory} is not a readable token store ({error}). "
+                "It was made when the run began: put it back, or train into another --out."
             ) from None
 
     def __len__(self) -> int:

@@ -43,7 +43,7 @@ class Translation:
     score: float  # log-probability / ((5 + |Y|) / 6)^alpha; 0 for an empty line
     tokens: tuple[str, ...]  # the pieces of the text, without the end symbol
     alternatives: tuple[Translation, ...] = ()  # the next best, if asked for
-    attention: Attention | None = None  # if asked for
+    attention: Attention | None = None  # if asked for; None for an empty line and one translated in parts
 
 
 class PairScore(NamedTuple):

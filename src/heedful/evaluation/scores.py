@@ -9,8 +9,6 @@ import sacrebleu
 
 from heedful.errors import InputError
 
-TOKENIZERS = ("13a", "none")
-
 
 @dataclass(frozen=True)
 class Score:
@@ -45,6 +43,10 @@ def _check(hypotheses: Sequence[str], references: Sequence[str]) -> None:
         raise InputError("There is nothing to score: the reference is empty.")
     if len(hypotheses) != len(references):
         raise InputError(f"{len(hypotheses)} translations and {len(references)} references: lines must pair up.")
+
+
+def require_raw(references: Sequence[str]) -> None:
+    """Refuses references in subword pieces: a score on those is no BLEU, and looks like a better one."""
     for number, line in enumerate(references, start=1):
         if "\u2581" in line or "@@ " in line:
             raise InputError(

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from heedful.errors import InputError
+from heedful.files import read_at_most
 
 NAME = "MANIFEST.json"
-_MOST_BYTES = 1_000_000  # of a manifest; a larger one is not ours
+MOST_JSON = 1_000_000  # bytes of a JSON file; a larger one is not ours
 
 
 def write_manifest(directory: Path) -> None:
@@ -37,6 +38,8 @@ def verify_manifest(directory: Path, required: tuple[str, ...], error: type[Inpu
         if not path.is_file() or path.is_symlink():
             raise error(f"{path} is missing, or not a plain file.")
         size = path.stat().st_size
+        if name.endswith(".json") and size > MOST_JSON:
+            raise error(f"{path} has {size:,} bytes; heedful writes none of more than {MOST_JSON:,}.")
         if size != facts["bytes"]:
             raise error(f"{path} is damaged: {size:,} bytes instead of {facts['bytes']:,}.")
         if _sha256(path) != facts["sha256"]:
@@ -47,9 +50,9 @@ def verify_manifest(directory: Path, required: tuple[str, ...], error: type[Inpu
 def _read(directory: Path, error: type[InputError]) -> dict[str, dict[str, Any]]:
     path = directory / NAME
     try:
-        if path.stat().st_size > _MOST_BYTES:
-            raise ValueError("too large")
-        content = json.loads(path.read_text(encoding="utf-8"))
+        if path.is_symlink():
+            raise ValueError("not a plain file")
+        content = json.loads(read_at_most(path, MOST_JSON).decode("utf-8"))
         files: dict[str, dict[str, Any]] = content["files"]
         sound = content["digest"] == _digest(files) and all(_is_entry(name, facts) for name, facts in files.items())
     except FileNotFoundError:

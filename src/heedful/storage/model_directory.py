@@ -7,24 +7,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import safetensors
 import safetensors.torch
 import torch
 from torch import Tensor
 
-from heedful.config import DecodingConfig, ModelConfig
+from heedful.config import DataConfig, DecodingConfig, ModelConfig
 from heedful.errors import ConfigError, InputError, ModelError
-from heedful.files import new_directory
+from heedful.files import new_directory, read_at_most
 from heedful.model.transformer import Transformer
-from heedful.storage.manifest import verify_manifest, write_manifest
+from heedful.storage.manifest import MOST_JSON, verify_manifest, write_manifest
+from heedful.storage.manifest import NAME as MANIFEST
 from heedful.text.tokenizer import Tokenizer
 from heedful.version import __version__
 
 FORMAT = 1
+T = TypeVar("T")
 WEIGHTS, TOKENIZER, CONFIG = "model.safetensors", "tokenizer.model", "config.json"
 
 
@@ -35,7 +37,11 @@ class TextFacts:
     source_language: str = ""
     target_language: str = ""
     lowercase: bool = False
-    max_length: int = 256  # pieces with the end symbol; it was trained on nothing longer
+    max_length: int = DataConfig.max_length  # pieces with the end symbol; it was trained on nothing longer
+
+    @classmethod
+    def of(cls, data: DataConfig) -> TextFacts:
+        return cls(data.source_language, data.target_language, data.lowercase, data.max_length)
 
 
 @dataclass(frozen=True)
@@ -73,8 +79,8 @@ def read_model(directory: Path, device: torch.device | str = "cpu") -> Model:
     verify_manifest(directory, (CONFIG, TOKENIZER, WEIGHTS), ModelError)
     content = read_config(directory)
     try:
-        config = ModelConfig(**content["model"])
-        text, decoding = TextFacts(**content["text"]), DecodingConfig(**content["decoding"])
+        config = _of_types(ModelConfig, content["model"])
+        text, decoding = _of_types(TextFacts, content["text"]), _of_types(DecodingConfig, content["decoding"])
         history = dict(content["history"])
     except (KeyError, TypeError, ValueError, ConfigError) as error:
         raise ModelError(f"{directory / CONFIG} does not describe a model: {error}.") from None
@@ -83,16 +89,29 @@ def read_model(directory: Path, device: torch.device | str = "cpu") -> Model:
         raise ModelError(
             f"{directory}: the tokeniser has {tokenizer.vocab_size} pieces and the model {config.vocab_size}."
         )
-    with torch.device("meta"):
-        transformer = Transformer(config)
-    load_weights(transformer, read_tensors(directory / WEIGHTS, ModelError), directory / WEIGHTS)
+    transformer = with_weights(config, read_tensors(directory / WEIGHTS, ModelError), directory / WEIGHTS)
     return Model(transformer.to(device).eval(), tokenizer, text, decoding, history)
+
+
+def _of_types(kind: type[T], values: dict[str, Any]) -> T:
+    """A dataclass from JSON, every value of its field's own type: 2.5 is no number of layers."""
+    types = {one.name: str(one.type) for one in fields(kind)}  # type: ignore[arg-type]
+    for key, value in dict(values).items():
+        given = type(value).__name__
+        if given != types.get(key, given) and (given, types[key]) != ("int", "float"):
+            raise TypeError(f"{key} is {value!r}, which is no {types[key]}")
+    return kind(**values)
+
+
+def is_model(directory: Path) -> bool:
+    """Whether it holds the four files of a MODEL and nothing else: only then may it be replaced."""
+    return directory.is_dir() and {path.name for path in directory.iterdir()} == {CONFIG, TOKENIZER, WEIGHTS, MANIFEST}
 
 
 def read_config(directory: Path) -> dict[str, Any]:
     path = directory / CONFIG
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(read_at_most(path, MOST_JSON).decode("utf-8"))
         number = content["format"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise ModelError(f"{path} cannot be read: {error}.") from None
@@ -101,8 +120,16 @@ def read_config(directory: Path) -> dict[str, Any]:
     return dict(content)
 
 
-def load_weights(transformer: Transformer, tensors: Mapping[str, Tensor], where: Path) -> None:
-    """Puts tensors in place of a transformer's parameters; names and shapes must be its own."""
+def with_weights(config: ModelConfig, tensors: Mapping[str, Tensor], where: Path) -> Transformer:
+    """A transformer with these tensors as its parameters; names and shapes must be its own."""
+    # A configuration may claim any size, the file has what it has: nothing larger is even built.
+    largest = max(config.N, *(getattr(config, name) for name in ("d_model", "d_ff", "h", "d_k", "d_v")))
+    if len(tensors) < config.N or largest > sum(tensor.numel() for tensor in tensors.values()):
+        raise ModelError(
+            f"{where} does not fit its configuration: it has far too few numbers for a model of that size."
+        )
+    with torch.device("meta"):
+        transformer = Transformer(config)
     expected = {name: tensor.shape for name, tensor in transformer.state_dict().items()}
     given = {name: tensor.shape for name, tensor in tensors.items()}
     if wrong := sorted(expected.items() ^ given.items()):
@@ -112,6 +139,7 @@ def load_weights(transformer: Transformer, tensors: Mapping[str, Tensor], where:
             f"expected {_shape(expected.get(name))}."
         )
     transformer.load_state_dict(dict(tensors), assign=True)
+    return transformer
 
 
 def _shape(shape: torch.Size | None) -> str:

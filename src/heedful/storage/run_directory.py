@@ -15,16 +15,15 @@ import torch
 from heedful import recipes
 from heedful.config import Recipe
 from heedful.errors import CheckpointError, ModelError, UsageError, nearest
-from heedful.model.transformer import Transformer
 from heedful.storage.manifest import verify_manifest
 from heedful.storage.model_directory import (
     TOKENIZER,
     WEIGHTS,
     Model,
     TextFacts,
-    load_weights,
     read_model,
     read_tensors,
+    with_weights,
 )
 from heedful.text.tokenizer import Tokenizer
 
@@ -142,8 +141,6 @@ def read_last(run: RunDirectory, device: torch.device | str = "cpu") -> Model:
 def model_of_checkpoints(run: RunDirectory, steps: list[int], device: torch.device | str = "cpu") -> Model:
     """The parameter average of some checkpoints of a run (section 6.1), as a model."""
     recipe, tokenizer = run.recipe(), Tokenizer.read(run.tokenizer)
-    with torch.device("meta"):
-        transformer = Transformer(replace(recipe.model, vocab_size=tokenizer.vocab_size))
     total: dict[str, torch.Tensor] = {}
     for step in steps:
         tensors = read_tensors(run.checkpoint(step) / WEIGHTS, CheckpointError)
@@ -151,12 +148,8 @@ def model_of_checkpoints(run: RunDirectory, steps: list[int], device: torch.devi
             # Sums in float64: the average does not depend on the size of what is added.
             total[name] = total[name] + tensor.double() if name in total else tensor.double()
     average = {name: (tensor / len(steps)).float() for name, tensor in total.items()}
-    load_weights(transformer, average, run.checkpoint(steps[0]) / WEIGHTS)
-    text = TextFacts(
-        recipe.data.source_language,
-        recipe.data.target_language,
-        recipe.data.lowercase,
-        recipe.data.max_length,
-    )
+    config = replace(recipe.model, vocab_size=tokenizer.vocab_size)
+    transformer = with_weights(config, average, run.checkpoint(steps[0]) / WEIGHTS)
+    text = TextFacts.of(recipe.data)
     history = {"steps": steps[0], "averaged_steps": sorted(steps)}
     return Model(transformer.to(device).eval(), tokenizer, text, recipe.decoding, history)

@@ -20,6 +20,9 @@ class BuiltinCorpus:
     split: str
     size: int
 
+    def require_files(self) -> None:
+        """There are none."""
+
     def count(self) -> int:
         return self.size
 

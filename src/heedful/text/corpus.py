@@ -55,6 +55,11 @@ class Corpus:
             for source, target in zip(self.source, self.target, strict=True):
                 yield from read_sides(source, target)
 
+    def require_files(self) -> None:
+        """A missing file is said before any work is done."""
+        for path in self.files():
+            next(read_lines(path), None)
+
     def count(self) -> int:
         return sum(1 for _ in self.pairs())
 

@@ -9,11 +9,18 @@ import gzip
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Protocol, cast
 
 from heedful.errors import CorpusError, InputError
 
 MAX_LINE_BYTES = 16 * 1024 * 1024  # one line in memory; a longer one is a wrong file, not a sentence
+
+
+class Readable(Protocol):
+    """What lines are read from: a file, standard input, a terminal that prompts."""
+
+    def readline(self, size: int, /) -> bytes: ...
+
 
 _BOM = b"\xef\xbb\xbf"
 
@@ -37,7 +44,7 @@ def _open(path: Path) -> IO[bytes]:
     return path.open("rb")
 
 
-def decode_lines(stream: IO[bytes], name: str) -> Iterator[str]:
+def decode_lines(stream: Readable, name: str) -> Iterator[str]:
     """UTF-8 lines without their ends; a byte-order mark at the start is dropped."""
     number = 0
     while raw := stream.readline(MAX_LINE_BYTES + 1):

@@ -14,7 +14,8 @@ from pathlib import Path
 import sentencepiece
 
 from heedful.config import BOS, EOS, PAD, UNK
-from heedful.errors import TokenizerError
+from heedful.errors import TokenizerError, VocabularyTooSmallError
+from heedful.files import read_at_most
 
 # SentencePiece writes spaces as U+2581, so a literal U+2581 would come back as a space. It is encoded by its bytes
 # instead: a stand-in (a code point that is no character, kept out of the vocabulary) is encoded in its place,
@@ -23,6 +24,7 @@ SPACE_MARK = "\u2581"
 _STAND_IN = "\ufdd0"
 
 _LONGEST_TRAINING_LINE = 4_000  # bytes; SentencePiece leaves longer lines out
+_MOST_BYTES = 100_000_000  # of a SentencePiece model; a hundred times the size of a large one
 SAMPLE = 2_000_000  # lines to learn from; more teach nothing new and cost memory
 
 
@@ -41,9 +43,11 @@ class Tokenizer:
     @classmethod
     def read(cls, path: Path) -> Tokenizer:
         try:
-            return cls(path.read_bytes(), str(path))
+            return cls(read_at_most(path, _MOST_BYTES), str(path))
         except OSError as error:
             raise TokenizerError(f"The tokeniser {path} cannot be read: {error.strerror}.") from None
+        except ValueError as error:
+            raise TokenizerError(f"The tokeniser {path} cannot be read: {error}.") from None
 
     def encode(self, text: str) -> list[int]:
         """Ids of the pieces, without start or end symbol."""
@@ -104,7 +108,7 @@ def learn(lines: Iterable[str], vocab_size: int, threads: int = 1) -> Tokenizer:
             minloglevel=2,
         )
     except RuntimeError as error:
-        raise TokenizerError(_why_not_learnt(str(error), vocab_size)) from None
+        raise _why_not_learnt(str(error), vocab_size) from None
     return Tokenizer(written.getvalue())
 
 
@@ -115,15 +119,17 @@ def _training_lines(lines: Iterable[str]) -> Iterator[str]:
             yield text
 
 
-def _why_not_learnt(error: str, vocab_size: int) -> str:
+def _why_not_learnt(error: str, vocab_size: int) -> TokenizerError:
     if found := re.search(r"smaller than required_chars\. \d+ vs (\d+)", error):
-        return (
+        required = int(found.group(1))
+        return VocabularyTooSmallError(
             f"data.vocab_size = {vocab_size} is too small: the text's characters and the 256 bytes alone "
-            f"are {found.group(1)}. Raise data.vocab_size above that."
+            f"are {required}. Raise data.vocab_size above that.",
+            required,
         )
     if "sentences_.empty()" in error:
-        return "No tokeniser can be learnt: the text has no lines short enough to learn from."
-    return f"No tokeniser can be learnt: {error}"
+        return TokenizerError("No tokeniser can be learnt: the text has no lines short enough to learn from.")
+    return TokenizerError(f"No tokeniser can be learnt: {error}")
 
 
 def _load(model: bytes, name: str) -> sentencepiece.SentencePieceProcessor:

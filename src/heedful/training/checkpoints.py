@@ -11,12 +11,19 @@ from typing import Any
 import torch
 
 from heedful.errors import CheckpointError, MachineError
-from heedful.files import disk_errors, disk_message, free_bytes, new_directory
+from heedful.files import disk_errors, disk_message, free_bytes, new_directory, read_at_most
 from heedful.model.transformer import Transformer
-from heedful.storage.manifest import write_manifest
+from heedful.storage.manifest import MOST_JSON, write_manifest
 from heedful.storage.model_directory import WEIGHTS, read_tensors, write_tensors
 from heedful.storage.run_directory import OPTIMIZER, STATE, RunDirectory
 
+_NUMBER = (int, float)
+_KINDS: dict[str, Any] = {  # what state.json must hold
+    **dict.fromkeys(("step", "tokens", "skipped", "validations_without_gain", "log_bytes"), int),
+    **dict.fromkeys(("best", "window", "loss_scale", "facts"), dict),
+    "seconds": _NUMBER,
+    "lowest_nll": (*_NUMBER, type(None)),
+}
 _MOMENTS = ("exp_avg", "exp_avg_sq")
 
 
@@ -70,10 +77,15 @@ def load(run: RunDirectory, step: int, model: Transformer, optimizer: torch.opti
 
 
 def read_progress(directory: Path) -> Progress:
+    path = directory / STATE
     try:
-        return Progress(**json.loads((directory / STATE).read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError) as error:
-        raise CheckpointError(f"{directory / STATE} cannot be read: {error}.") from None
+        progress = Progress(**json.loads(read_at_most(path, MOST_JSON).decode("utf-8")))
+    except (OSError, ValueError, TypeError, RecursionError) as error:
+        raise CheckpointError(f"{path} cannot be read: {error}.") from None
+    for name, kinds in _KINDS.items():
+        if not isinstance(value := getattr(progress, name), kinds) or isinstance(value, bool):
+            raise CheckpointError(f"{path} cannot be read: {name} is {value!r}.")
+    return progress
 
 
 def prune(run: RunDirectory, keep: int, save_every: int, newest: int) -> list[int]:

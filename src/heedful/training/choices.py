@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,7 +39,7 @@ def vocabulary(pairs: int) -> Choice:
 def choose(given: Settings, size: CorpusSize, gpu: bool) -> list[Choice]:
     """A choice for every key that was not given. Each follows from the choices before it."""
     longest = given.get("data", {}).get("max_length", DataConfig().max_length)
-    choices = [*_shape(size, gpu), *_batch(size, gpu, longest)]
+    choices = [*_shape(size, gpu, given.get("model", {})), *_batch(size, gpu, longest)]
     settings = merged(_as_settings(choices), given)
     choices += _length(size, settings, gpu)
     settings = merged(_as_settings(choices), given)
@@ -56,7 +58,9 @@ def from_preset(name: str, given: Settings) -> Settings:
     """
     preset = presets.named(name)
     shape = preset.model(1)
-    keys = ("N", "d_model", "d_ff", "h", "d_k", "d_v", "dropout", "positions")
+    keys = ["N", "d_model", "d_ff", "h", "dropout", "positions"]
+    # Widths of heads that are d_model / h stay so when d_model or h is given otherwise.
+    keys += [key for key in ("d_k", "d_v") if getattr(shape, key) * shape.h != shape.d_model]
     training = dict(preset.training)
     if "steps" in given.get("training", {}):
         training.pop("warmup_steps", None)
@@ -70,8 +74,11 @@ def _as_settings(choices: list[Choice]) -> Settings:
     return settings
 
 
-def _shape(size: CorpusSize, gpu: bool) -> list[Choice]:
-    """Small corpora need small models; a CPU needs models that end within hours, and then has no time to overfit."""
+def _shape(size: CorpusSize, gpu: bool, given: Mapping[str, Any]) -> list[Choice]:
+    """Small corpora need small models; a CPU needs models that end within hours, and then has no time to overfit.
+
+    What is given of the shape is kept, and the rest follows it.
+    """
     pairs = size.pairs
     if pairs < 12_000:
         N, d_model, h, dropout = 2, 128, 4, (0.3 if gpu else 0.2)
@@ -79,12 +86,22 @@ def _shape(size: CorpusSize, gpu: bool) -> list[Choice]:
         N, d_model, h, dropout = (4, 256, 4, 0.3) if gpu else (3, 192, 4, 0.1)
     else:
         N, d_model, h, dropout = (6, 512, 8, 0.1) if gpu else (3, 256, 4, 0.1)
+    h = given.get("h", h)
+    d_model = given.get("d_model", _multiple_of(h, d_model))
+    if "h" not in given:
+        h = next(heads for heads in (h, 4, 2, 1) if d_model % heads == 0)
     shape = {"N": N, "d_model": d_model, "d_ff": 4 * d_model, "h": h}
     why = f"{pairs:,} pairs on a {'GPU' if gpu else 'CPU'}"
     return [
         *(Choice("model", key, value, why) for key, value in shape.items()),
         Choice("model", "dropout", dropout, f"{pairs:,} pairs: the fewer, the more"),
     ]
+
+
+def _multiple_of(h: int, width: int) -> int:
+    """The next even multiple of the heads (sinusoids come in pairs)."""
+    step = math.lcm(max(h, 1), 2)
+    return -(-width // step) * step
 
 
 def _batch(size: CorpusSize, gpu: bool, longest: int) -> list[Choice]:

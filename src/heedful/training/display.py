@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections import deque
 from time import monotonic
@@ -11,6 +12,12 @@ from heedful.training.step import StepResult
 
 _SECONDS_BETWEEN_LINES = 10.0
 _WINDOW = 50  # steps over which speed is measured
+
+
+def say(text: str) -> None:
+    """A line on stderr. Nobody listening (`2>&1 | head`) must never end a run."""
+    with contextlib.suppress(OSError, ValueError):
+        print(text, file=sys.stderr, flush=True)
 
 
 class Display:
@@ -27,7 +34,7 @@ class Display:
         if self._bar is not None:
             self._bar.console.print(text, highlight=False, markup=False)
         else:
-            print(text, file=sys.stderr, flush=True)
+            say(text)
 
     def step(self, number: int, result: StepResult) -> None:
         self._recent.append((monotonic(), result.tokens))

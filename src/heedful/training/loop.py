@@ -157,11 +157,14 @@ def note_validation(progress: Progress, scores: Scores) -> bool:
     BLEU nor loss improves: early on BLEU stays at 0 while the loss falls, late it rises while the loss does too.
     """
     best = progress.best
+    if not math.isfinite(scores.nll):
+        progress.validations_without_gain += 1
+        return False
     better = not best or (scores.bleu, -scores.nll) > (best["bleu"], -best["nll"])
     lower = progress.lowest_nll is None or scores.nll < progress.lowest_nll
     if better:
         progress.best = {"step": progress.step, "bleu": scores.bleu, "nll": scores.nll}
-    if lower and math.isfinite(scores.nll):
+    if lower:
         progress.lowest_nll = scores.nll
     progress.validations_without_gain = 0 if better or lower else progress.validations_without_gain + 1
     return better
@@ -177,10 +180,9 @@ def write_average(run: RunDirectory, recipe: Recipe, newest: int) -> None:
 def has_average(run: RunDirectory, newest: int) -> bool:
     """Whether RUN/model is that of this step, not one of an earlier stop: a run may be killed before it is replaced."""
     try:
-        history: dict[str, object] = read_config(run.model)["history"]
-    except (ModelError, KeyError):
+        return bool(read_config(run.model)["history"]["steps"] == newest)
+    except (ModelError, KeyError, TypeError):
         return False
-    return history.get("steps") == newest
 
 
 def stopped_message(run: RunDirectory, step: int, number: int) -> str:

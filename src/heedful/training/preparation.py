@@ -7,7 +7,6 @@ Continue: everything must be what the run began with, save for a few keys that m
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -18,7 +17,8 @@ import torch
 from heedful import recipes
 from heedful.config import DataConfig, Recipe
 from heedful.data.store import Store, write_store
-from heedful.errors import CheckpointError, ConfigError, CorpusError, UsageError
+from heedful.devices import cores
+from heedful.errors import CheckpointError, ConfigError, CorpusError, UsageError, VocabularyTooSmallError
 from heedful.files import clear_unfinished, write_durably
 from heedful.recipes import Settings
 from heedful.storage.model_directory import Model
@@ -46,17 +46,19 @@ class Prepared:
 
 def begin(run: RunDirectory, settings: Settings, device: torch.device, say: Say) -> Prepared:
     """Prepares a new run; config.toml is written last, so that a run without it has not begun."""
-    recipes.build(settings)  # a wrong value is said before the corpus is read
+    _require_sound(settings, device)
     run.path.mkdir(parents=True, exist_ok=True)
     clear_unfinished(run.path)
     settings = _with_init(_with_languages(settings))
-    threads = settings.get("training", {}).get("threads", 0) or os.cpu_count() or 1
+    threads = settings.get("training", {}).get("threads", 0) or cores()
     train, valid = corpora(settings)
+    train.require_files()
+    valid.count()  # it is small: whatever is wrong with it is said before the training text is read
     tokenizer, choice = _tokenizer(settings, train, threads, say)
     if choice is not None:
         settings = choices.apply(settings, [choice])
     write_durably(run.tokenizer, tokenizer.model)
-    rules = recipes.build(settings).data
+    rules = DataConfig(**settings.get("data", {}))
     stores = [
         _store(run, name, corpus, tokenizer, rules, threads, say)
         for name, corpus in (("training", train), ("validation", valid))
@@ -69,6 +71,12 @@ def begin(run: RunDirectory, settings: Settings, device: torch.device, say: Say)
     recipe = recipes.build(choices.apply(settings, chosen))
     write_durably(run.config, recipes.to_toml(recipe).encode())
     return Prepared(recipe, tokenizer, stores[0], stores[1], valid)
+
+
+def _require_sound(settings: Settings, device: torch.device) -> None:
+    """A wrong value is said before the corpus is read; rules between keys are tried with the choices of some size."""
+    some = choices.choose(settings, CorpusSize(10_000, 200_000), gpu=device.type == "cuda")
+    recipes.build(choices.apply(settings, some))
 
 
 def resume(run: RunDirectory, settings: Settings) -> Prepared:
@@ -140,8 +148,18 @@ def _with_init(settings: Settings) -> Settings:
             raise ConfigError(f"model.{key} = {value}, but the model of --init has {own}. Leave it out.")
     keys = ("N", "d_model", "d_ff", "h", "d_k", "d_v", "positions", "max_positions")
     shape = {key: getattr(model.transformer.config, key) for key in keys}
+    if given.get("vocab_size", model.tokenizer.vocab_size) != model.tokenizer.vocab_size:
+        raise ConfigError(
+            f"data.vocab_size = {given['vocab_size']}, but the model of --init has {model.tokenizer.vocab_size} "
+            "pieces. Leave it out."
+        )
     inherited: Settings = {
-        "data": {"lowercase": model.text.lowercase, "vocab_size": model.tokenizer.vocab_size},
+        "data": {
+            "lowercase": model.text.lowercase,
+            "vocab_size": model.tokenizer.vocab_size,
+            "source_language": model.text.source_language,
+            "target_language": model.text.target_language,
+        },
         "model": shape,
     }
     return recipes.merged(inherited, settings)
@@ -159,7 +177,16 @@ def _tokenizer(settings: Settings, train: ParallelText, threads: int, say: Say) 
     chosen = None if "vocab_size" in data else choices.vocabulary(pairs)
     wanted = chosen.value if chosen else data["vocab_size"]
     say(f"learning a tokeniser of {wanted:,} pieces from {pairs:,} pairs")
-    tokenizer = learn(_sample(train, pairs, data.get("lowercase", False)), wanted, threads)
+    lowercase = data.get("lowercase", False)
+    try:
+        tokenizer = learn(_sample(train, pairs, lowercase), wanted, threads)
+    except VocabularyTooSmallError as error:
+        if chosen is None:
+            raise
+        # A script of many characters: room for them, and for half as many pieces again.
+        wanted = error.required + error.required // 2
+        chosen = Choice("data", "vocab_size", wanted, f"the text's characters alone are {error.required:,}")
+        tokenizer = learn(_sample(train, pairs, lowercase), wanted, threads)
     if tokenizer.vocab_size < wanted:
         say(f"the text supports no more than {tokenizer.vocab_size:,} pieces: the vocabulary is lowered to that")
     return tokenizer, chosen

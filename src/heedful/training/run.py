@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import platform
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,8 +13,8 @@ import torch
 from heedful import recipes
 from heedful.config import Recipe
 from heedful.data.batches import Batches
-from heedful.devices import pick_device
-from heedful.errors import CheckpointError, Interrupted, MachineError, UsageError
+from heedful.devices import cores, pick_device
+from heedful.errors import CheckpointError, Interrupted, MachineError, UsageError, is_out_of_memory
 from heedful.files import clear_unfinished, disk_errors
 from heedful.model.transformer import Transformer
 from heedful.recipes import Settings
@@ -26,11 +24,12 @@ from heedful.training import checkpoints, preparation
 from heedful.training.allocator import keep_memory
 from heedful.training.checkpoints import Progress
 from heedful.training.choices import from_preset
+from heedful.training.display import say
 from heedful.training.lock import locked
 from heedful.training.loop import Loop, has_average, is_finished, stopped_message, write_average
 from heedful.training.preparation import Prepared
 from heedful.training.run_log import RunLog, read_log
-from heedful.training.step import Updater, try_batch
+from heedful.training.step import Updater
 from heedful.training.validation import Validation
 
 
@@ -82,10 +81,8 @@ def train_settings(
     try:
         with locked(run):
             return _train(run, settings, chosen_device)
-    except torch.OutOfMemoryError as error:
-        raise MachineError(_memory_message(error)) from error
     except (RuntimeError, MemoryError) as error:
-        if isinstance(error, RuntimeError) and "not enough memory" not in str(error):
+        if not is_out_of_memory(error):
             raise
         raise MachineError(_memory_message(error)) from error
 
@@ -103,7 +100,7 @@ def _train(run: RunDirectory, settings: Settings, device: torch.device) -> Run:
     keep_memory()
     begun = run.config.is_file()
     prepared = preparation.resume(run, settings) if begun else preparation.begin(run, settings, device, say)
-    threads = prepared.recipe.training.threads or os.cpu_count() or 1
+    threads = prepared.recipe.training.threads or cores()
     torch.set_num_threads(threads)
     updater, progress = _restore(run, prepared, device, threads)
     if is_finished(progress, prepared.recipe):
@@ -133,7 +130,7 @@ def _restore(run: RunDirectory, prepared: Prepared, device: torch.device, thread
     newest = run.valid_steps(1)
     if not newest and run.steps():
         raise CheckpointError(f"None of the checkpoints in {run.checkpoints} is valid. Remove them to begin again.")
-    facts = {"threads": threads, "torch": torch.__version__, "machine": platform.machine()}
+    facts = {"threads": threads, "torch": torch.__version__, "machine": platform.machine(), "device": device.type}
     if not newest:
         if recipe.training.init:
             model.load_state_dict(open_model(Path(recipe.training.init)).transformer.state_dict())
@@ -152,9 +149,8 @@ def _restore(run: RunDirectory, prepared: Prepared, device: torch.device, thread
 def _loop(run: RunDirectory, prepared: Prepared, updater: Updater, progress: Progress) -> Loop:
     recipe, training = prepared.recipe, prepared.recipe.training
     batches = Batches(prepared.train, training.batch_tokens, training.seed)
-    data = recipe.data
-    text = TextFacts(data.source_language, data.target_language, data.lowercase, data.max_length)
-    validation = Validation(prepared.valid, prepared.valid_corpus, prepared.tokenizer, text)
+    text = TextFacts.of(recipe.data)
+    validation = Validation(prepared.valid, prepared.valid_corpus, prepared.tokenizer, text, recipe.decoding)
     log = RunLog(run.log, keep_bytes=progress.log_bytes)
     padding = batches.padding()
     say(
@@ -162,14 +158,10 @@ def _loop(run: RunDirectory, prepared: Prepared, updater: Updater, progress: Pro
         f"{padding:.1%} padding · {updater.device}, {torch.get_num_threads()} threads"
     )
     checkpoints.require_space(run.checkpoints, 12 * updater.model.parameter_count() * (training.keep + 1))
-    try_batch(updater.model, batches.worst())
+    updater.try_batch(batches.worst())
     if progress.step == 0:
         log.write(0, "start", parameters=updater.model.parameter_count(), padding=padding, pairs=len(prepared.train))
     return Loop(run, recipe, updater, batches, validation, progress, log)
-
-
-def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 def _memory_message(error: BaseException) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from pathlib import Path
 from typing import Any
@@ -21,10 +22,12 @@ class RunLog:
             if keep_bytes is not None and self._file.tell() > keep_bytes:
                 self._file.truncate(keep_bytes)
                 self._file.seek(0, os.SEEK_END)
-        self._board = _tensorboard(path.parent / "tensorboard")
+            self._board = _tensorboard(path.parent / "tensorboard")
 
     def write(self, step: int, kind: str, **figures: Any) -> None:
-        line = json.dumps({"step": step, "kind": kind, **figures}, ensure_ascii=False)
+        # Infinity and NaN are no JSON; other tools could not read the line.
+        sound = {name: None if _is_wild(value) else value for name, value in figures.items()}
+        line = json.dumps({"step": step, "kind": kind, **sound}, ensure_ascii=False)
         with disk_errors(self.path):
             self._file.write(line.encode("utf-8") + b"\n")
             self._file.flush()
@@ -46,6 +49,10 @@ class RunLog:
                 self._board.close()
 
 
+def _is_wild(value: Any) -> bool:
+    return isinstance(value, float) and not math.isfinite(value)
+
+
 def _tensorboard(directory: Path) -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter
@@ -60,7 +67,7 @@ def read_log(path: Path) -> list[dict[str, Any]]:
     for line in path.read_bytes().split(b"\n"):
         try:
             entry = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(entry, dict) and {"step", "kind"} <= entry.keys():
             entries.append(entry)

@@ -73,6 +73,11 @@ class Updater:
         self.optimizer.zero_grad()
         return StepResult(loss, nll, tokens, rate, norm, skipped=not finite)
 
+    def try_batch(self, batch: Batch) -> None:
+        """Forward and backward without an update, to see that the largest batch fits into memory."""
+        self._accumulate(0, [batch], batch.tokens)
+        self.optimizer.zero_grad()
+
     def _accumulate(self, step: int, batches: list[Batch], tokens: int) -> tuple[float, float]:
         self.model.train()
         loss = nll = 0.0
@@ -106,13 +111,6 @@ class Updater:
         raise NonFiniteError(
             f"Step {step}: the {what}. The weights were not changed. The batch has the pairs of lines {listed} "
             "of the training text. Look at them; "
-            'lower training.learning_rate, raise training.warmup_steps, or set training.non_finite = "skip".'
+            "lower training.learning_rate, raise training.warmup_steps, or set training.non_finite = "
+            '"skip", in a new --out.'
         )
-
-
-def try_batch(model: Transformer, batch: Batch) -> None:
-    """Forward and backward without an update, to see that the largest batch fits into memory."""
-    model.train()
-    sums = batch_loss(model, batch.to(next(model.parameters()).device), 0.1)
-    sums.smoothed.backward()  # type: ignore[no-untyped-call]
-    model.zero_grad()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
 from types import FrameType
+
+from heedful.training.display import say
 
 
 class StopRequest:
@@ -32,4 +33,4 @@ class StopRequest:
             os._exit(128 + number)
         self.signal_number = number
         name = signal.Signals(number).name
-        print(f"\n{name}: saving after this step; once more to stop at once", file=sys.stderr, flush=True)
+        say(f"\n{name}: saving after this step; once more to stop at once")

@@ -33,11 +33,19 @@ class Scores:
 
 
 class Validation:
-    def __init__(self, store: Store, corpus: Corpus | BuiltinCorpus, tokenizer: Tokenizer, text: TextFacts) -> None:
+    def __init__(
+        self,
+        store: Store,
+        corpus: Corpus | BuiltinCorpus,
+        tokenizer: Tokenizer,
+        text: TextFacts,
+        decoding: DecodingConfig,
+    ) -> None:
         self.store = store
         self.pairs: list[Pair] = list(islice(corpus.pairs(), MOST_DECODED))
         self.tokenizer = tokenizer
         self.text = text
+        self.decoding = decoding
 
     def run(self, model: Transformer, batch_tokens: int, label_smoothing: float) -> Scores:
         began = monotonic()
@@ -64,7 +72,7 @@ class Validation:
         return loss / tokens, nll / tokens
 
     def _bleu(self, model: Transformer) -> float:
-        translator = Translator(Model(model, self.tokenizer, self.text, DecodingConfig()))
+        translator = Translator(Model(model, self.tokenizer, self.text, self.decoding))
         translations = translator.translate([pair.source for pair in self.pairs], beam=1)
         hypotheses = [translation.text for translation in translations]
         references = [pair.target for pair in self.pairs]

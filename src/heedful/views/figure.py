@@ -11,6 +11,13 @@ from heedful.errors import UsageError
 from heedful.views.words import group_pieces, weights_of_words
 
 
+def require_matplotlib() -> None:
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        raise UsageError("Pictures need matplotlib: pip install 'heedful[plot]'.") from None
+
+
 def sharpest_layer(cross_NHTS: Tensor) -> int:
     """The layer whose heads together point most clearly: the highest mean of each row's largest weight."""
     return int(cross_NHTS.mean(dim=1).amax(dim=-1).mean(dim=-1).argmax())
@@ -18,13 +25,12 @@ def sharpest_layer(cross_NHTS: Tensor) -> int:
 
 def draw_cross_attention(attention: Attention, path: Path) -> None:
     """Mean over the heads of the sharpest layer, words on both axes, as .png or .svg."""
-    try:
-        import matplotlib
+    require_matplotlib()
+    import matplotlib
 
-        matplotlib.use("Agg")
-        from matplotlib import pyplot
-    except ImportError:
-        raise UsageError("Pictures need matplotlib: pip install 'heedful[plot]'.") from None
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
     source, source_owners = group_pieces(attention.source)
     target, target_owners = group_pieces(attention.target)
     layer = sharpest_layer(attention.cross)

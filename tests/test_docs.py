@@ -1,0 +1,38 @@
+"""What the documents point to is there."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+SOURCES = sorted([*ROOT.glob("src/**/*.py"), ROOT / "Makefile", ROOT / "pyproject.toml", *ROOT.glob("recipes/*.toml")])
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_somewhere(document: Path) -> None:
+    for target in re.findall(r"\]\(([^)#\s]+)\)", document.read_text(encoding="utf-8")):
+        if "://" not in target:
+            assert (document.parent / target).exists(), f"{document.name} links to {target}"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_nothing_is_left_to_fill_in(document: Path) -> None:
+    assert not re.search(r"@[A-Z]+@", document.read_text(encoding="utf-8"))
+
+
+def test_documents_that_the_source_cites_exist() -> None:
+    for source in SOURCES:
+        for cited in re.findall(r"docs/[\w-]+\.md", source.read_text(encoding="utf-8")):
+            assert (ROOT / cited).is_file(), f"{source} cites {cited}"
+
+
+def test_the_readme_names_commands_that_exist() -> None:
+    from heedful.cli.main import build_parser
+
+    _, commands = build_parser()
+    for document in DOCUMENTS:
+        for line in document.read_text(encoding="utf-8").split("\n"):
+            if found := re.match(r"\s*(?:\$ )?(?:echo .*\| )?(?:\.venv/bin/)?heedful ([a-z]+)", line):
+                assert found.group(1) in commands, line

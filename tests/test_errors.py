@@ -1,0 +1,24 @@
+"""Running out of memory is recognised in every wording, by real failures where they can be had."""
+
+import pytest
+import torch
+
+from heedful.errors import is_out_of_memory
+
+
+def test_a_real_failure_of_torch_to_allocate() -> None:
+    with pytest.raises(RuntimeError) as caught:
+        torch.empty(2**50)
+    assert is_out_of_memory(caught.value)
+
+
+@pytest.mark.parametrize(
+    "error", [MemoryError(), torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB")]
+)
+def test_other_wordings(error: BaseException) -> None:
+    assert is_out_of_memory(error)
+
+
+@pytest.mark.parametrize("error", [RuntimeError("shapes cannot be multiplied"), ValueError("out of memory"), OSError()])
+def test_other_errors_are_not_it(error: BaseException) -> None:
+    assert not is_out_of_memory(error)

@@ -27,6 +27,7 @@ from heedful.version import __version__
 
 FORMAT = 1
 T = TypeVar("T")
+_MOST_HEADER = 2_000_000  # bytes of a safetensors header: a model of hundreds of layers
 WEIGHTS, TOKENIZER, CONFIG = "model.safetensors", "tokenizer.model", "config.json"
 
 
@@ -38,6 +39,10 @@ class TextFacts:
     target_language: str = ""
     lowercase: bool = False
     max_length: int = DataConfig.max_length  # pieces with the end symbol; it was trained on nothing longer
+
+    def __post_init__(self) -> None:
+        if self.max_length < 2:
+            raise ConfigError(f"text.max_length must be at least 2, not {self.max_length}")
 
     @classmethod
     def of(cls, data: DataConfig) -> TextFacts:
@@ -153,6 +158,10 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
 
 def read_tensors(path: Path, error: type[InputError]) -> dict[str, Tensor]:
     try:
+        with path.open("rb") as stream:
+            header = int.from_bytes(stream.read(8), "little")
+        if header > _MOST_HEADER:
+            raise ValueError(f"a header of {header:,} bytes; heedful writes none of more than {_MOST_HEADER:,}")
         return safetensors.torch.load_file(path)
     except (safetensors.SafetensorError, OSError, ValueError) as reason:
         raise error(f"{path} cannot be read: {reason}.") from None

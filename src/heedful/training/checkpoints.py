@@ -83,7 +83,8 @@ def read_progress(directory: Path) -> Progress:
     except (OSError, ValueError, TypeError, RecursionError) as error:
         raise CheckpointError(f"{path} cannot be read: {error}.") from None
     for name, kinds in _KINDS.items():
-        if not isinstance(value := getattr(progress, name), kinds) or isinstance(value, bool):
+        value = getattr(progress, name)
+        if not isinstance(value, kinds) or isinstance(value, bool) or (kinds is int and not 0 <= value < 2**53):
             raise CheckpointError(f"{path} cannot be read: {name} is {value!r}.")
     return progress
 

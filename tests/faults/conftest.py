@@ -14,21 +14,22 @@ sys.path.append(str(Path(__file__).parent.parent / "decoding"))
 import pytest
 import record
 import runs
-import torch
-import torch._dynamo  # as the first optimiser would
 
 import tasks
-
-# Imported once here rather than in every fork.
-with suppress(ImportError):
-    import torch.utils.tensorboard
 
 _results: list[record.Result] = []
 
 
 @pytest.fixture(autouse=True, scope="session")
 def one_thread() -> Iterator[None]:
-    """Tiny tensors are slower on several threads, and a fork has only one."""
+    """Tiny tensors are slower on several threads, and a fork has only one.
+
+    What the first optimiser and the first log would import is imported here rather than in every fork.
+    """
+    import torch._dynamo
+
+    with suppress(ImportError):
+        import torch.utils.tensorboard
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -40,7 +41,7 @@ def counted(request: pytest.FixtureRequest) -> Callable[[int, str], None]:
     """`counted(20, "kills")`: how often the fault was there; it goes into docs/reliability.md."""
 
     def note(number: int, what: str) -> None:
-        request.node.user_properties.append(("count", f"{number:,} {what}"))
+        request.node.user_properties.append(("count", [number, what]))
 
     return note
 
@@ -62,7 +63,7 @@ def settings(reference: Path) -> dict[str, Any]:
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     if report.when == "call" or report.outcome != "passed":
-        counts = [str(value) for name, value in report.user_properties if name == "count"]
+        counts = [(int(value[0]), str(value[1])) for name, value in report.user_properties if name == "count"]  # type: ignore[index]
         _results.append(record.Result(report.nodeid, report.outcome, report.duration, tuple(counts)))
 
 

@@ -32,9 +32,9 @@ def torch_archive() -> bytes:
     return written.getvalue()
 
 
-def replaced(name: str, content: bytes) -> Malice:
+def replaced(name: str, content: Callable[[], bytes]) -> Malice:
     def act(model: Path) -> None:
-        (model / name).write_bytes(content)
+        (model / name).write_bytes(content())
         write_manifest(model)
 
     return act
@@ -89,28 +89,38 @@ def piped(name: str) -> Malice:
     return act
 
 
-DEEP = b'{"format":' * 1 + b"[" * 200_000
-HUGE = b'{"format": 1, "history": [' + b"0," * 100_000_000 + b"0]}"
+def deep() -> bytes:
+    return b'{"format":' + b"[" * 200_000
+
+
+def huge() -> bytes:
+    return b'{"format": 1, "history": [' + b"0," * 100_000_000 + b"0]}"
+
+
 FACTS = {"bytes": 1, "sha256": "0" * 64}
 
 MODELS: dict[str, Malice] = {
-    "pickle as weights": replaced("model.safetensors", pickle.dumps(Payload())),
-    "torch archive as weights": replaced("model.safetensors", torch_archive()),
-    "pickle as tokeniser": replaced("tokenizer.model", pickle.dumps(Payload())),
-    "pickle as configuration": replaced("config.json", pickle.dumps(Payload(), protocol=0)),
-    "zip bomb as weights": replaced("model.safetensors", gzip.compress(bytes(50_000_000))),
-    "header of 2^64 - 1 bytes": replaced("model.safetensors", with_header({}, length=2**64 - 1)),
-    "header longer than the file": replaced("model.safetensors", with_header({}, length=99_999_999)),
-    "header of zeros": replaced("model.safetensors", with_header(bytes(90_000_000))),
-    "header of nested lists": replaced("model.safetensors", with_header(b'{"a":' + b"[" * 1_000_000)),
+    "pickle as weights": replaced("model.safetensors", lambda: pickle.dumps(Payload())),
+    "torch archive as weights": replaced("model.safetensors", lambda: torch_archive()),
+    "pickle as tokeniser": replaced("tokenizer.model", lambda: pickle.dumps(Payload())),
+    "pickle as configuration": replaced("config.json", lambda: pickle.dumps(Payload(), protocol=0)),
+    "zip bomb as weights": replaced("model.safetensors", lambda: gzip.compress(bytes(50_000_000))),
+    "header of 2^64 - 1 bytes": replaced("model.safetensors", lambda: with_header({}, length=2**64 - 1)),
+    "header longer than the file": replaced("model.safetensors", lambda: with_header({}, length=99_999_999)),
+    "header of zeros": replaced("model.safetensors", lambda: with_header(bytes(90_000_000))),
+    "header of nested lists": replaced("model.safetensors", lambda: with_header(b'{"a":' + b"[" * 1_000_000)),
     "overlapping offsets": replaced(
-        "model.safetensors", with_header({"a": tensor(0, 8, [2]), "b": tensor(4, 12, [2])}, bytes(12))
+        "model.safetensors", lambda: with_header({"a": tensor(0, 8, [2]), "b": tensor(4, 12, [2])}, bytes(12))
     ),
-    "offsets beyond the file": replaced("model.safetensors", with_header({"a": tensor(0, 2**40, [2**38])}, bytes(8))),
-    "offsets backwards": replaced("model.safetensors", with_header({"a": tensor(8, 0, [2])}, bytes(8))),
-    "shape that overflows": replaced("model.safetensors", with_header({"a": tensor(0, 8, [2**62, 2**62])}, bytes(8))),
+    "offsets beyond the file": replaced(
+        "model.safetensors", lambda: with_header({"a": tensor(0, 2**40, [2**38])}, bytes(8))
+    ),
+    "offsets backwards": replaced("model.safetensors", lambda: with_header({"a": tensor(8, 0, [2])}, bytes(8))),
+    "shape that overflows": replaced(
+        "model.safetensors", lambda: with_header({"a": tensor(0, 8, [2**62, 2**62])}, bytes(8))
+    ),
     "a million empty tensors": replaced(
-        "model.safetensors", with_header({str(i): tensor(0, 0, [0]) for i in range(100_000)})
+        "model.safetensors", lambda: with_header({str(i): tensor(0, 0, [0]) for i in range(100_000)})
     ),
     "../ in the manifest": manifest({"../../../../etc/passwd": FACTS}),
     "absolute name in the manifest": manifest({"/dev/zero": FACTS}),
@@ -118,39 +128,39 @@ MODELS: dict[str, Malice] = {
     "link to an endless device": linked("MANIFEST.json", "/dev/zero"),
     "pipe that nobody writes": piped("MANIFEST.json"),
     "pipe as weights": piped("model.safetensors"),
-    "huge JSON": replaced("config.json", HUGE),
-    "huge manifest": lambda model: (model / "MANIFEST.json").write_bytes(HUGE) and None,
-    "deep JSON": replaced("config.json", DEEP),
-    "deep manifest": lambda model: (model / "MANIFEST.json").write_bytes(DEEP) and None,
-    "number of 10,000 digits": replaced("config.json", b'{"format": ' + b"9" * 10_000 + b"}"),
+    "huge JSON": replaced("config.json", huge),
+    "huge manifest": lambda model: (model / "MANIFEST.json").write_bytes(huge()) and None,
+    "deep JSON": replaced("config.json", deep),
+    "deep manifest": lambda model: (model / "MANIFEST.json").write_bytes(deep()) and None,
+    "number of 10,000 digits": replaced("config.json", lambda: b'{"format": ' + b"9" * 10_000 + b"}"),
     "a billion layers": configured(model={"N": 10**9}),
     "width of 2^40": configured(model={"d_model": 2**40, "d_k": 1, "d_v": 1}),
     "heads of 2^62": configured(model={"h": 2**62, "d_k": 2**62, "d_v": 2**62}),
     "half a layer": configured(model={"N": 1.5}),
     "no length at all": configured(text={"max_length": -1}),
-    "tokeniser of 150 MB": replaced("tokenizer.model", bytes(150_000_000)),
-    "weights of no numbers": replaced("model.safetensors", with_header({})),
+    "tokeniser of 150 MB": replaced("tokenizer.model", lambda: bytes(150_000_000)),
+    "weights of no numbers": replaced("model.safetensors", lambda: with_header({})),
 }
 
 
-def raw(name: str, content: bytes) -> Callable[[Path], Path]:
+def raw(name: str, content: Callable[[], bytes]) -> Callable[[Path], Path]:
     def act(directory: Path) -> Path:
-        (directory / name).write_bytes(content)
+        (directory / name).write_bytes(content())
         return directory / name
 
     return act
 
 
 TEXTS: dict[str, Callable[[Path], Path]] = {
-    "gzip bomb": raw("bomb.gz", gzip.compress(bytes(300_000_000), compresslevel=1)),
-    "gzip that ends early": raw("cut.gz", gzip.compress(os.urandom(100_000))[:-9]),
-    "not gzip": raw("text.gz", b"\x1f\x8b" + bytes(100)),
+    "gzip bomb": raw("bomb.gz", lambda: gzip.compress(bytes(300_000_000), compresslevel=1)),
+    "gzip that ends early": raw("cut.gz", lambda: gzip.compress(os.urandom(100_000))[:-9]),
+    "not gzip": raw("text.gz", lambda: b"\x1f\x8b" + bytes(100)),
 }
 
 RECIPES: dict[str, Callable[[Path], Path]] = {
-    "deep TOML": raw("deep.toml", b"a = " + b"[" * 100_000),
-    "huge TOML": raw("huge.toml", b"# " + b"x" * 100_000_000),
-    "huge number in TOML": raw("number.toml", b"[training]\nsteps = " + b"9" * 10_000),
-    "pickle as TOML": raw("pickle.toml", pickle.dumps(Payload(), protocol=0)),
+    "deep TOML": raw("deep.toml", lambda: b"a = " + b"[" * 100_000),
+    "huge TOML": raw("huge.toml", lambda: b"# " + b"x" * 100_000_000),
+    "huge number in TOML": raw("number.toml", lambda: b"[training]\nsteps = " + b"9" * 10_000),
+    "pickle as TOML": raw("pickle.toml", lambda: pickle.dumps(Payload(), protocol=0)),
     "endless device": lambda _: Path("/dev/zero"),
 }

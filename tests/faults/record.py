@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime
 import json
 import re
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,7 +60,7 @@ class Result:
     test: str
     outcome: str
     seconds: float
-    counts: tuple[str, ...]
+    counts: tuple[tuple[int, str], ...]  # how many of what
 
     @property
     def row(self) -> str:
@@ -85,9 +86,13 @@ def keep(results: list[Result]) -> None:
 
 
 def _summary(results: list[Result]) -> dict[str, Any]:
+    totals: Counter[str] = Counter()
+    for result in results:
+        for number, what in result.counts:
+            totals[what] += number
     return {
         "passed": bool(results) and all(result.outcome == "passed" for result in results),
-        "counts": [one for result in results for one in result.counts],
+        "counts": dict(totals),
         "tests": len(results),
         "seconds": round(sum(result.seconds for result in results), 1),
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
@@ -110,5 +115,6 @@ def page(data: dict[str, Any]) -> str:
 def _cell(summary: dict[str, Any] | None, good: str) -> str:
     if summary is None:
         return "not run"
-    counts = ", ".join(summary["counts"]) or f"{summary['tests']} tests"
+    tests = f"{summary['tests']} test{'s' * (summary['tests'] != 1)}"
+    counts = ", ".join(f"{number:,} {what}" for what, number in summary["counts"].items()) or tests
     return f"{counts}: {good if summary['passed'] else '**not held**'} ({summary['date']}, {summary['seconds']} s)"

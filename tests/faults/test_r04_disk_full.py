@@ -137,7 +137,7 @@ def test_control_without_cleaning_up(reference: Path, arguments: list[str], tmp_
 
 def test_control_without_our_errors(reference: Path, arguments: list[str], tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(files, "_DISK_ERRORS", set())
+        patch.setattr(files, "DISK_ERRORS", set())
         run = copy_with(reference, tmp_path / "run", FROM)
         code, said = command(run.path, arguments, 20)
     assert code != 4

@@ -87,7 +87,7 @@ def test_refused_and_then_recovered(
         first.kill()
     continued(path, settings)
     assert end_of(path) == end_of(reference)
-    counted(1, f"second start during {place[0]}")
+    counted(1, "second starts and recoveries")
 
 
 def test_a_lock_file_without_a_holder_is_no_lock(reference: Path, settings: dict[str, Any], tmp_path: Path) -> None:

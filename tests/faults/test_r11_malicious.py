@@ -60,14 +60,14 @@ def test_models(reference: Path, tmp_path: Path, name: str, counted: Callable[[i
     malice.MODELS[name](model)
     assert outcome(lambda: load(model), tmp_path) == REFUSED, says(tmp_path)
     assert not (tmp_path / malice.TRACE).exists()
-    counted(1, name)
+    counted(1, "malicious files")
 
 
 @pytest.mark.parametrize("name", malice.TEXTS)
 def test_texts(tmp_path: Path, name: str, counted: Callable[[int, str], None]) -> None:
     path = malice.TEXTS[name](tmp_path)
     assert outcome(lambda: sum(1 for _ in read_lines(path)), tmp_path) == REFUSED, says(tmp_path)
-    counted(1, name)
+    counted(1, "malicious files")
 
 
 @pytest.mark.parametrize("name", malice.RECIPES)
@@ -75,12 +75,14 @@ def test_recipes(tmp_path: Path, name: str, counted: Callable[[int, str], None])
     path = malice.RECIPES[name](tmp_path)
     assert outcome(lambda: recipes.read(path), tmp_path) == REFUSED, says(tmp_path)
     assert not (tmp_path / malice.TRACE).exists()
-    counted(1, name)
+    counted(1, "malicious files")
 
 
-@pytest.mark.parametrize("content", [malice.DEEP, malice.HUGE, b'{"step": "x"}', b'{"step": true}', b'{"best": []}'])
-def test_states(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / "state.json").write_bytes(content)
+@pytest.mark.parametrize(
+    "content", [malice.deep, malice.huge, lambda: b'{"step": "x"}', lambda: b'{"step": true}', lambda: b'{"best": []}']
+)
+def test_states(tmp_path: Path, content: Callable[[], bytes]) -> None:
+    (tmp_path / "state.json").write_bytes(content())
     assert outcome(lambda: read_progress(tmp_path), tmp_path) == REFUSED, says(tmp_path)
 
 

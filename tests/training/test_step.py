@@ -12,7 +12,7 @@ from torch import Tensor
 
 from heedful.config import BOS, EOS, ModelConfig, TrainingConfig
 from heedful.data.batches import Batch, pad
-from heedful.errors import NonFiniteError
+from heedful.errors import MachineError, NonFiniteError
 from heedful.model.dropout import dropout
 from heedful.model.transformer import Transformer
 from heedful.training.loss import batch_loss
@@ -283,3 +283,31 @@ def test_trying_a_batch_changes_nothing() -> None:
     Updater(model, TrainingConfig()).try_batch(batch_of(random_pairs(5)))
     assert same(before, weights(model))
     assert all(p.grad is None for p in model.parameters())
+
+
+@pytest.mark.parametrize("error", [RuntimeError("DefaultCPUAllocator: can't allocate memory"), MemoryError()], ids=str)
+def test_out_of_memory_names_the_longest_sentence_and_what_to_lower(
+    error: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("heedful.training.step.batch_loss", fail)
+    batch = batch_of([([5, EOS], [5, EOS]), ([5, 6, 7, EOS], [5, 6, EOS]), ([5, EOS], [5, 6, 7, EOS])], first_line=7)
+    with pytest.raises(
+        MachineError, match=r"at step 3: 3 pairs, padded to 4 source and 4 target .* line 8 of"
+    ) as caught:
+        updater().update(3, [batch])
+    assert caught.value.exit_code == 4
+    assert "Lower training.batch_tokens" in str(caught.value)
+    with pytest.raises(MachineError, match="before the first step, with the largest batch"):
+        updater().try_batch(batch)
+
+
+def test_other_errors_of_a_batch_pass_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr("heedful.training.step.batch_loss", fail)
+    with pytest.raises(RuntimeError, match="a bug"):
+        updater().update(1, [batch_of(random_pairs(2))])

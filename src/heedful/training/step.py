@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from heedful.config import TrainingConfig
+from heedful.config import PAD, TrainingConfig
 from heedful.data.batches import Batch
-from heedful.errors import NonFiniteError
+from heedful.errors import MachineError, NonFiniteError, is_out_of_memory
 from heedful.model.transformer import Transformer
 from heedful.training.loss import batch_loss
 from heedful.training.schedule import learning_rate
@@ -83,10 +83,11 @@ class Updater:
         loss = nll = 0.0
         for part, batch in enumerate(batches):
             seed_dropout(self.config.seed, step, part)
-            with self._precision():
-                sums = batch_loss(self.model, batch.to(self.device), self.config.label_smoothing)
-            scaled: Tensor = self.scaler.scale(sums.smoothed / tokens)
-            scaled.backward()  # type: ignore[no-untyped-call]
+            with _memory_errors(step, batch):
+                with self._precision():
+                    sums = batch_loss(self.model, batch.to(self.device), self.config.label_smoothing)
+                scaled: Tensor = self.scaler.scale(sums.smoothed / tokens)
+                scaled.backward()  # type: ignore[no-untyped-call]
             loss += sums.smoothed.item() / tokens
             nll += sums.nll.item() / tokens
         return loss, nll
@@ -114,3 +115,22 @@ class Updater:
             "lower training.learning_rate, raise training.warmup_steps, or set training.non_finite = "
             '"skip", in a new --out.'
         )
+
+
+@contextmanager
+def _memory_errors(step: int, batch: Batch) -> Iterator[None]:
+    """Where memory runs out: which sentence the batch owes its size to, and what to lower."""
+    try:
+        yield
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+        lengths = (batch.source_BS != PAD).sum(dim=1) + (batch.target_out_BT != PAD).sum(dim=1)
+        where = f"at step {step}" if step else "before the first step, with the largest batch"
+        raise MachineError(
+            f"Out of memory {where}: {len(batch.lines)} pairs, padded to {batch.source_BS.shape[1]} source and "
+            f"{batch.target_out_BT.shape[1]} target pieces. The longest is line {batch.lines[int(lengths.argmax())]} "
+            "of the training text. What was saved is untouched. Lower training.batch_tokens (and raise "
+            "training.accumulate to keep the update's size), data.max_length or the model's size, and train into a "
+            "new --out."
+        ) from error

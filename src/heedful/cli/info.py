@@ -6,9 +6,16 @@ import argparse
 from dataclasses import asdict
 from pathlib import Path
 
+import torch
+
 from heedful import presets
 from heedful.config import ModelConfig
-from heedful.errors import UsageError
+from heedful.errors import ModelError, UsageError
+from heedful.model.transformer import Transformer
+from heedful.storage.manifest import verify_manifest
+from heedful.storage.model_directory import CONFIG, TOKENIZER, WEIGHTS, read_model
+from heedful.storage.run_directory import RunDirectory, is_run
+from heedful.training.run_log import read_log
 
 
 def info(arguments: argparse.Namespace) -> None:
@@ -25,18 +32,12 @@ def info(arguments: argparse.Namespace) -> None:
 
 def describe_shape(config: ModelConfig) -> list[str]:
     """Keys of the shape, and the number of parameters that it gives."""
-    import torch
-
-    from heedful.model.transformer import Transformer
-
     with torch.device("meta"):
         parameters = Transformer(config).parameter_count()
     return [*(f"{key}: {value}" for key, value in asdict(config).items()), f"parameters: {parameters:,}"]
 
 
 def describe_path(path: Path) -> list[str]:
-    from heedful.storage.run_directory import RunDirectory, is_run
-
     if is_run(path):
         run = RunDirectory(path)
         lines = [f"run: {path}", *_history(run)]
@@ -46,10 +47,6 @@ def describe_path(path: Path) -> list[str]:
 
 
 def describe_model(path: Path) -> list[str]:
-    from heedful.errors import ModelError
-    from heedful.storage.manifest import verify_manifest
-    from heedful.storage.model_directory import CONFIG, TOKENIZER, WEIGHTS, read_model
-
     model = read_model(path)
     digests = verify_manifest(path, (CONFIG, TOKENIZER, WEIGHTS), ModelError)
     return [
@@ -62,11 +59,7 @@ def describe_model(path: Path) -> list[str]:
     ]
 
 
-def _history(run: object) -> list[str]:
-    from heedful.storage.run_directory import RunDirectory
-    from heedful.training.run_log import read_log
-
-    assert isinstance(run, RunDirectory)
+def _history(run: RunDirectory) -> list[str]:
     entries = read_log(run.log) if run.log.is_file() else []
     steps = run.recipe().training.steps
     lines = [f"steps: {max((entry['step'] for entry in entries), default=0):,} of {steps:,}"]

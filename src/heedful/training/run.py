@@ -104,6 +104,9 @@ def _train(run: RunDirectory, settings: Settings, device: torch.device) -> Run:
     torch.set_num_threads(threads)
     updater, progress = _restore(run, prepared, device, threads)
     if is_finished(progress, prepared.recipe):
+        # It may have been killed between its last save and its end.
+        training = prepared.recipe.training
+        checkpoints.prune(run, training.keep, training.save_every, newest=progress.step)
         if not has_average(run, progress.step):
             write_average(run, prepared.recipe, progress.step)
         patient = progress.step >= prepared.recipe.training.steps

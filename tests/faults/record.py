@@ -82,7 +82,7 @@ def keep(results: list[Result]) -> None:
         if controls := [result for result in own if result.is_control]:
             data[row]["control"] = _summary(controls)
     DATA.write_text(json.dumps(data, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-    PAGE.write_text(page(data), encoding="utf-8")
+    PAGE.write_text(page(json.loads(DATA.read_text(encoding="utf-8"))), encoding="utf-8")
 
 
 def _summary(results: list[Result]) -> dict[str, Any]:

@@ -12,7 +12,10 @@ NAMES = ("auto", "cpu", "cuda")
 
 
 def cores() -> int:
-    """Cores that this process may use, which can be fewer than the machine has."""
+    """Cores that this process may use, which can be fewer than the machine has, or than OMP_NUM_THREADS allows."""
+    asked = os.environ.get("OMP_NUM_THREADS", "")
+    if asked.isdecimal() and int(asked) > 0:
+        return int(asked)
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -12,7 +12,8 @@ from torch import Tensor
 from heedful.config import BOS, EOS, PAD, ModelConfig
 from heedful.data.batches import Batch, pad
 from heedful.model.transformer import Transformer
-from heedful.training.loss import batch_loss, perplexity, smoothed_cross_entropy
+from heedful.training import loss as loss_module
+from heedful.training.loss import batch_loss, perplexity, projected_loss, smoothed_cross_entropy
 
 SMOOTHINGS = (0.0, 0.1, 0.7)
 
@@ -69,6 +70,63 @@ def test_half_precision_is_summed_in_single() -> None:
 def test_large_logits_do_not_overflow() -> None:
     logits = torch.tensor([[1e4, -1e4, 0.0]])
     assert smoothed_cross_entropy(logits, torch.tensor([1]), 0.0).nll.item() == pytest.approx(2e4)
+
+
+def projection(P: int, V: int = 11, D: int = 6) -> tuple[Tensor, Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(2)
+    states = torch.randn(P, D, generator=generator, dtype=torch.float64, requires_grad=True)
+    weight = torch.randn(V, D, generator=generator, dtype=torch.float64, requires_grad=True)
+    return states, weight, torch.randint(1, V, (P,), generator=generator)
+
+
+@pytest.mark.parametrize("smoothing", SMOOTHINGS)
+@pytest.mark.parametrize("P", [0, 1, 3, 4, 10])
+def test_in_chunks_as_in_one(monkeypatch: pytest.MonkeyPatch, smoothing: float, P: int) -> None:
+    """Value and gradients of the loss in chunks are those of the plain one, whole chunks or not."""
+    monkeypatch.setattr(loss_module, "_CHUNK", 4)
+    states, weight, labels = projection(P)
+    plain = smoothed_cross_entropy(states @ weight.T, labels, smoothing)
+    expected = torch.autograd.grad(3 * plain.smoothed, [states, weight])
+    chunked = projected_loss(states, weight, labels, smoothing)
+    found = torch.autograd.grad(3 * chunked.smoothed, [states, weight])
+    for ours, theirs in zip((*chunked, *found), (*plain, *expected), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=0.0, atol=1e-12)
+
+
+def test_in_chunks_by_finite_differences(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loss_module, "_CHUNK", 2)
+    states, weight, labels = projection(5)
+    assert torch.autograd.gradcheck(lambda x, w: projected_loss(x, w, labels, 0.1).smoothed, (states, weight))
+
+
+def test_large_logits_do_not_overflow_in_chunks() -> None:
+    states, weight = torch.tensor([[1e4]]), torch.tensor([[1.0], [-1.0], [0.0]])
+    assert projected_loss(states, weight, torch.tensor([1]), 0.0).nll.item() == pytest.approx(2e4)
+
+
+def test_no_logits_of_a_whole_batch_are_kept() -> None:
+    """What the backward pass keeps is as large as states and weight, whatever the vocabulary times the pieces."""
+    kept: list[int] = []
+
+    def keep(tensor: Tensor) -> Tensor:
+        kept.append(tensor.numel())
+        return tensor
+
+    states, weight, labels = projection(1_000, V=400)
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        projected_loss(states, weight, labels, 0.1)
+    assert sum(kept) == states.numel() + weight.numel()
+
+
+@pytest.mark.parametrize("precision", [torch.bfloat16, torch.float16])
+def test_half_precision_takes_the_plain_loss(precision: torch.dtype) -> None:
+    torch.manual_seed(0)
+    model = Transformer(ModelConfig(vocab_size=9, N=1, d_model=8, d_ff=12, h=2)).eval()
+    full = batch_loss(model, a_batch(), 0.1)
+    with torch.autocast("cpu", precision):
+        half = batch_loss(model, a_batch(), 0.1)
+    assert half.smoothed.item() != full.smoothed.item()
+    assert half.smoothed.item() == pytest.approx(full.smoothed.item(), rel=0.02)
 
 
 def a_batch() -> Batch:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor
 
 from heedful.config import PAD
 from heedful.data.batches import Batch
 from heedful.model.transformer import Transformer
+
+_CHUNK = 512  # pieces whose logits are held at a time: enough for full speed of the matrix products
 
 
 class Loss(NamedTuple):
@@ -32,12 +35,60 @@ def smoothed_cross_entropy(logits_PV: Tensor, labels_P: Tensor, label_smoothing:
     return Loss(smoothed, nll_P.sum())
 
 
+def projected_loss(states_PD: Tensor, weight_VD: Tensor, labels_P: Tensor, label_smoothing: float) -> Loss:
+    """`smoothed_cross_entropy` of the logits states · weightᵀ, which are never held all at once.
+
+    P × V logits, their softmax and their gradient are the largest tensors of a training step. A chunk of them at a
+    time stays in the cache, and what is left are two gradients of the size of the states and of the weight.
+    """
+    return Loss(*_ProjectedLoss.apply(states_PD, weight_VD, labels_P, label_smoothing))  # type: ignore[no-untyped-call]
+
+
+class _ProjectedLoss(torch.autograd.Function):
+    """The gradient, softmax - q with q the smoothed label, is made where the softmax is: going forward."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, states_PD: Tensor, weight_VD: Tensor, labels_P: Tensor, smoothing: float
+    ) -> tuple[Tensor, Tensor]:
+        wanted = any(ctx.needs_input_grad)
+        states_grad_PD = torch.empty_like(states_PD) if wanted else None
+        weight_grad_VD = torch.zeros_like(weight_VD) if wanted else None
+        smoothed, nll = states_PD.new_zeros(()), states_PD.new_zeros(())
+        for start in range(0, len(labels_P), _CHUNK):
+            states_CD, labels_C1 = states_PD[start : start + _CHUNK], labels_P[start : start + _CHUNK, None]
+            logits_CV = states_CD @ weight_VD.T
+            label_C1, mean_C1 = logits_CV.gather(1, labels_C1), logits_CV.mean(dim=1, keepdim=True)
+            largest_C1 = logits_CV.amax(dim=1, keepdim=True)
+            exp_CV = logits_CV.sub_(largest_C1).exp_()
+            sum_C1 = exp_CV.sum(dim=1, keepdim=True)
+            log_z_C1 = sum_C1.log() + largest_C1
+            nll += (log_z_C1 - label_C1).sum()
+            smoothed += ((1 - smoothing) * (log_z_C1 - label_C1) + smoothing * (log_z_C1 - mean_C1)).sum()
+            if states_grad_PD is not None and weight_grad_VD is not None:
+                grad_CV = exp_CV.mul_(1 / sum_C1).sub_(smoothing / len(weight_VD))
+                grad_CV.scatter_add_(1, labels_C1, torch.full_like(label_C1, smoothing - 1))
+                torch.mm(grad_CV, weight_VD, out=states_grad_PD[start : start + _CHUNK])
+                weight_grad_VD.addmm_(grad_CV.T, states_CD)
+        ctx.save_for_backward(states_grad_PD, weight_grad_VD)
+        ctx.mark_non_differentiable(nll)
+        return smoothed, nll
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None, None]:
+        states_grad_PD, weight_grad_VD = ctx.saved_tensors
+        return states_grad_PD * gradients[0], weight_grad_VD * gradients[0], None, None
+
+
 def batch_loss(model: Transformer, batch: Batch, label_smoothing: float) -> Loss:
     """Teacher forcing: one parallel pass, logits only where there is a piece to predict."""
     states_BTD = model.decode(batch.target_in_BT, model.encode(batch.source_BS))
     real_BT = batch.target_out_BT != PAD
-    logits_PV = model.embedding.logits(states_BTD[real_BT])
-    return smoothed_cross_entropy(logits_PV, batch.target_out_BT[real_BT], label_smoothing)
+    states_PD, labels_P = states_BTD[real_BT], batch.target_out_BT[real_BT]
+    if torch.is_autocast_enabled(states_PD.device.type):
+        # Half precision needs the loss's scale in the gradient of the logits: autograd carries it there.
+        return smoothed_cross_entropy(model.embedding.logits(states_PD), labels_P, label_smoothing)
+    return projected_loss(states_PD, model.embedding.weight_VD, labels_P, label_smoothing)
 
 
 def perplexity(nll_per_piece: float) -> float:

@@ -277,6 +277,25 @@ def test_info_of_a_run(heedful: Program, tiny_run: Path) -> None:
     assert "parameters: " in outcome.out
 
 
+def test_info_draws_a_run(heedful: Program, tiny_run: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    page = tmp_path / "page.html"
+    outcome = heedful("info", tiny_run, "--out", page)
+    assert (outcome.code, outcome.out, outcome.err) == (0, f"{page}\n", "")
+    assert "<svg" in page.read_text(encoding="utf-8")
+    assert "<td>d_model</td><td>16</td>" in page.read_text(encoding="utf-8")
+
+
+def test_info_draws_runs_alone_and_pages_alone(heedful: Program, tiny_run: Path, model: Path, tmp_path: Path) -> None:
+    for arguments in ([model, "--out", tmp_path / "page.html"], ["--preset", "base", "--out", tmp_path / "page.html"]):
+        outcome = heedful("info", *arguments)
+        assert (outcome.code, outcome.out) == (2, "")
+        assert "give a RUN" in outcome.err
+    outcome = heedful("info", tiny_run, "--out", tmp_path / "page.pdf")
+    assert (outcome.code, outcome.out) == (2, "")
+    assert "must end in .html" in outcome.err
+
+
 def test_info_of_a_run_without_a_model_yet(heedful: Program, own_run: Path) -> None:
     for name in ("model", "best", "checkpoints"):
         shutil.rmtree(own_run / name)

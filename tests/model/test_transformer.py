@@ -50,7 +50,15 @@ def by_torch(model: Transformer, source: Tensor, target_in: Tensor) -> Tensor:
 @pytest.mark.parametrize("training", [False, True])
 @pytest.mark.parametrize(
     ("source_lengths", "target_lengths"),
-    [((1,), (1,)), ((6, 6), (4, 4)), ((3, 3, 3), (9, 9, 9)), ((7, 2, 5), (6, 6, 1)), ((2, 8), (5, 3))],
+    [
+        ((1,), (1,)),
+        ((6, 6), (4, 4)),
+        ((3, 3, 3), (9, 9, 9)),
+        ((7, 2, 5), (6, 6, 1)),
+        ((2, 8), (5, 3)),
+        ((100, 100), (110, 110)),  # long enough for our fast attention, in all three uses
+        ((120, 30), (20, 100)),
+    ],
 )
 def test_logits_against_torch(source_lengths: Any, target_lengths: Any, training: bool) -> None:
     model = randomised(Transformer(small(N=3))).train(training)

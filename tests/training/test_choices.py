@@ -186,4 +186,6 @@ def test_the_heads_of_a_preset_follow_what_was_given() -> None:
 
 def test_the_papers_warm_up_belongs_to_the_papers_steps() -> None:
     assert from_preset("base", {})["training"]["warmup_steps"] == 4_000
-    assert "warmup_steps" not in from_preset("base", {"training": {"steps": 1_000}})["training"]
+    assert from_preset("base", {})["training"]["save_every"] * 0.4 == 600  # seconds: ten minutes, section 6.1
+    assert from_preset("big", {})["training"]["save_every"] * 1.0 == 600
+    assert not {"warmup_steps", "save_every"} & from_preset("base", {"training": {"steps": 1_000}})["training"].keys()

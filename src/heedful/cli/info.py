@@ -16,6 +16,7 @@ from heedful.storage.manifest import verify_manifest
 from heedful.storage.model_directory import CONFIG, TOKENIZER, WEIGHTS, read_model
 from heedful.storage.run_directory import RunDirectory, is_run
 from heedful.training.run_log import read_log
+from heedful.views.run_page import write_run_page
 
 
 def info(arguments: argparse.Namespace) -> None:
@@ -27,7 +28,23 @@ def info(arguments: argparse.Namespace) -> None:
         lines += [f"training.{key}: {value}" for key, value in preset.training.items()]
     else:
         lines = describe_path(Path(arguments.path))
-    print("\n".join(lines))
+    if arguments.out:
+        _write_page(arguments, lines)
+    else:
+        print("\n".join(lines))
+
+
+def _write_page(arguments: argparse.Namespace, lines: list[str]) -> None:
+    if arguments.path is None or not is_run(Path(arguments.path)):
+        raise UsageError("--out draws the curves of a run: give a RUN, a directory that heedful train wrote.")
+    if Path(arguments.out).suffix != ".html":
+        raise UsageError(f'--out writes a page: its name must end in .html, not "{arguments.out}".')
+    entries = read_log(RunDirectory(Path(arguments.path)).log)
+    title = f"Run {Path(arguments.path).absolute().name}"
+    write_run_page(
+        entries, title, [line for line in lines if not line.startswith("validation at")], Path(arguments.out)
+    )
+    print(arguments.out)
 
 
 def describe_shape(config: ModelConfig) -> list[str]:

@@ -54,7 +54,7 @@ def apply(given: Settings, choices: list[Choice]) -> Settings:
 def from_preset(name: str, given: Settings) -> Settings:
     """The settings that belong to a preset: its shape and, for the paper's models, its training.
 
-    The paper's warm-up belongs to the paper's number of steps: with another one it is chosen.
+    The paper's warm-up and its checkpoints belong to the paper's number of steps: with another one they are chosen.
     """
     preset = presets.named(name)
     shape = preset.model(1)
@@ -63,7 +63,8 @@ def from_preset(name: str, given: Settings) -> Settings:
     keys += [key for key in ("d_k", "d_v") if getattr(shape, key) * shape.h != shape.d_model]
     training = dict(preset.training)
     if "steps" in given.get("training", {}):
-        training.pop("warmup_steps", None)
+        for key in ("warmup_steps", "save_every"):
+            training.pop(key, None)
     return {"model": {key: getattr(shape, key) for key in keys}, "training": training}
 
 

@@ -1,12 +1,18 @@
-"""docs/paper.md names code and tests: each of them exists."""
+"""docs/paper.md and docs/deviations.md name code and tests: each exists. The effects of the latter are the record's."""
 
 import importlib
+import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
+sys.path.append(str(ROOT / "benchmarks"))
+
+from deviation_page import effects, filled, places
+
 MAP = (ROOT / "docs" / "paper.md").read_text(encoding="utf-8")
 ROWS = [line for line in MAP.split("\n") if line.startswith("|")]
 NAMES = sorted(set(re.findall(r"`(heedful\.[\w.]+)`", "\n".join(ROWS))))
@@ -43,3 +49,37 @@ def test_every_row_names_code_and_a_test() -> None:
     for row in ROWS[2:]:
         assert "`heedful." in row, row
         assert "`test" in row, row
+
+
+DEVIATIONS = (ROOT / "docs" / "deviations.md").read_text(encoding="utf-8")
+RECORD = json.loads((ROOT / "docs" / "deviations.json").read_text(encoding="utf-8"))
+ALL_TESTS = {
+    name
+    for path in (ROOT / "tests").rglob("test_*.py")
+    for name in re.findall(r"^\s*def (test_\w+)\(", path.read_text(encoding="utf-8"), re.MULTILINE)
+}
+
+
+@pytest.mark.parametrize("name", sorted(set(re.findall(r"`(test_\w+)`", DEVIATIONS))))
+def test_the_test_of_a_deviation_exists(name: str) -> None:
+    assert name in ALL_TESTS
+
+
+def test_every_deviation_has_all_six_cells_and_a_test() -> None:
+    before_the_figures = DEVIATIONS.split("## Measured")[0]
+    rows = [line for line in before_the_figures.split("\n") if re.match(r"\| (?!what \|)", line)]
+    assert len(rows) > 30
+    for row in rows:
+        cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", row)[1:-1]]
+        assert len(cells) == 6, row
+        assert all(cells), row
+        assert re.fullmatch(r"(`test_\w+`(, )?)+", cells[5]), row
+
+
+def test_the_effects_are_those_of_the_record() -> None:
+    assert filled(DEVIATIONS, RECORD) == DEVIATIONS
+
+
+def test_every_effect_that_is_measured_is_shown() -> None:
+    """All but the two that others are compared with; they stand in the table."""
+    assert set(effects(RECORD)) - set(places(DEVIATIONS)) == {"baseline", "learned"}

@@ -1,0 +1,219 @@
+"""Other choices where the paper is silent or differs, each a plain patch of heedful: `deviations.py` trains them.
+
+heedful has no switches for these, and gets none: whatever is not chosen lives here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from unittest import mock
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from heedful.config import BOS, EOS, PAD
+from heedful.data.batches import Batch
+from heedful.decoding import search
+from heedful.model import attention, dropout, embeddings, layers, transformer
+from heedful.model.embeddings import Embedding
+from heedful.model.layers import FeedForward
+from heedful.model.transformer import Memory, Transformer
+from heedful.training import loss, step
+from heedful.training.step import Updater
+
+Patches = tuple[tuple[object, str, object], ...]  # owner, name, what takes its place
+
+RATE = 0.1  # of the dropout that heedful does not have
+CONSTANT = 1_000  # any number: Adam does not see the size of a loss, only how it varies from batch to batch
+
+
+@dataclass(frozen=True)
+class Variant:
+    name: str  # in docs/deviations.json, and of its place in docs/deviations.md
+    what: str  # the other choice
+    patches: Patches = ()
+    model: dict[str, Any] = field(default_factory=dict)  # keys of [model] that differ
+    against: str = "baseline"  # the variant that it is compared with
+
+
+@contextmanager
+def applied(patches: Patches) -> Iterator[None]:
+    with ExitStack() as stack:
+        for owner, name, new in patches:
+            stack.enter_context(mock.patch.object(owner, name, new))
+        yield
+
+
+# Initialisation and shape
+
+_initialise = transformer.initialise
+
+
+def initialised(change: Callable[[Transformer], None]) -> Patches:
+    """A change that follows the usual initialisation."""
+
+    def initialise(model: Transformer) -> None:
+        _initialise(model)
+        change(model)
+
+    return ((transformer, "initialise", initialise),)
+
+
+def unit_embeddings(model: Transformer) -> None:
+    nn.init.normal_(model.embedding.weight_VD)
+
+
+def linear_as_torch_has_it(model: Transformer) -> None:
+    for module in model.modules():
+        if isinstance(module, nn.Linear):
+            module.reset_parameters()
+
+
+def small_positions(model: Transformer) -> None:
+    assert model.embedding.positions_TD is not None
+    nn.init.normal_(model.embedding.positions_TD, std=model.config.d_model**-0.5)
+
+
+def no_attention_biases(model: Transformer) -> None:
+    """They begin at zero, and stay there."""
+    for module in model.modules():
+        if isinstance(module, attention.MultiHeadAttention):
+            for projection in (module.query, module.key, module.value, module.output):
+                projection.bias.requires_grad_(False)
+
+
+def smaller_epsilon(model: Transformer) -> None:
+    for module in model.modules():
+        if isinstance(module, nn.LayerNorm):
+            module.eps = 1e-6
+
+
+def add_output_bias(model: Transformer) -> None:
+    model.embedding.bias_V = nn.Parameter(torch.zeros(model.config.vocab_size))
+
+
+def logits_with_bias(embedding: Embedding, states: Tensor) -> Tensor:
+    bias_V = embedding.bias_V
+    assert isinstance(bias_V, Tensor)
+    return F.linear(states, embedding.weight_VD, bias_V)
+
+
+def loss_by_logits(model: Transformer, batch: Batch, label_smoothing: float) -> loss.Loss:
+    """The loss of whatever `logits` says; heedful's own knows that it is one matrix."""
+    states_BTD = model.decode(batch.target_in_BT, model.encode(batch.source_BS))
+    real_BT = batch.target_out_BT != PAD
+    logits_PV = model.embedding.logits(states_BTD[real_BT])
+    return loss.smoothed_cross_entropy(logits_PV, batch.target_out_BT[real_BT], label_smoothing)
+
+
+# What the stacks read
+
+_encode = Transformer.encode
+
+
+def encode_without_end(model: Transformer, source_BS: Tensor) -> Memory:
+    """A masked position is not there: the end symbol becomes padding."""
+    return _encode(model, source_BS.masked_fill(source_BS == EOS, PAD))
+
+
+def embed_start_as_zero(embedding: Embedding, ids_BT: Tensor, start: int = 0) -> Tensor:
+    """The decoder begins from a position alone."""
+    embedded_BTD = F.embedding(ids_BT, embedding.weight_VD, padding_idx=PAD) * embedding.scale
+    embedded_BTD = embedded_BTD * (ids_BT != BOS)[:, :, None]
+    positions_TD = embedding._positions(start, start + ids_BT.shape[1])
+    return dropout.dropout(embedded_BTD + positions_TD, embedding.dropout, embedding.training)
+
+
+# Loss and dropout
+
+_accumulate = Updater._accumulate
+
+
+def loss_by_sentence(updater: Updater, number: int, batches: list[Batch], tokens: int) -> tuple[float, float]:
+    return _accumulate(updater, number, batches, sum(len(batch.lines) for batch in batches))
+
+
+def loss_by_a_constant(updater: Updater, number: int, batches: list[Batch], tokens: int) -> tuple[float, float]:
+    return _accumulate(updater, number, batches, CONSTANT)
+
+
+def dropout_inside(layer: FeedForward, x_BTD: Tensor) -> Tensor:
+    result: Tensor = layer.outer(dropout.dropout(F.relu(layer.inner(x_BTD)), RATE, layer.training))
+    return result
+
+
+BASELINE = Variant("baseline", "heedful as it is")
+LEARNED = Variant("learned", "learned positions, N(0, 1)", model={"positions": "learned"})
+TRAINING = (
+    BASELINE,
+    Variant("embedding-init", "embeddings N(0, 1)", initialised(unit_embeddings)),
+    Variant("linear-init", "linear layers as torch initialises them", initialised(linear_as_torch_has_it)),
+    Variant("source-end", "no end symbol on the source", ((Transformer, "encode", encode_without_end),)),
+    Variant("start", "a start symbol of zeros", ((Embedding, "forward", embed_start_as_zero),)),
+    Variant("attention-biases", "no biases in the attentions", initialised(no_attention_biases)),
+    Variant("norm-epsilon", "ε of the norms 1e-6", initialised(smaller_epsilon)),
+    Variant(
+        "output-bias",
+        "a bias before the softmax",
+        (
+            *initialised(add_output_bias),
+            (Embedding, "logits", logits_with_bias),
+            (step, "batch_loss", loss_by_logits),
+            (loss, "batch_loss", loss_by_logits),
+        ),
+    ),
+    LEARNED,
+    Variant(
+        "learned-init",
+        "learned positions, N(0, 1/d_model)",
+        initialised(small_positions),
+        model=LEARNED.model,
+        against=LEARNED.name,
+    ),
+    Variant("loss-sentences", "loss over the sentences of a batch", ((Updater, "_accumulate", loss_by_sentence),)),
+    Variant("loss-constant", "loss over a constant", ((Updater, "_accumulate", loss_by_a_constant),)),
+    Variant(
+        "dropout-torch",
+        "torch's dropout",
+        ((layers, "dropout", F.dropout), (embeddings, "dropout", F.dropout), (attention, "random_zeros", F.dropout)),
+    ),
+    Variant("dropout-inside", f"dropout {RATE} inside the feed-forward", ((FeedForward, "forward", dropout_inside),)),
+    Variant("dropout-attention", f"dropout {RATE} on the attention weights", model={"attention_dropout": RATE}),
+)
+
+
+# Search, on the baseline's weights
+
+_length_penalty = search.length_penalty
+
+
+def over_when_none_can_win(beams: search._Beams, b: int) -> bool:
+    best_live = float(beams.scores_BW[b].max())
+    found = beams.finished[beams.sentences[b]]
+    if not best_live > -math.inf:
+        return True
+    attainable = best_live / _length_penalty(int(beams.limits_B[b]), beams.alpha)
+    return len(found) >= beams.n_best and max(hypothesis.score for hypothesis in found) >= attainable
+
+
+def over_when_the_beam_is_full(beams: search._Beams, b: int) -> bool:
+    full = len(beams.finished[beams.sentences[b]]) >= beams.beam
+    return full or not float(beams.scores_BW[b].max()) > -math.inf
+
+
+def penalty_without_the_end(length: int, alpha: float) -> float:
+    return _length_penalty(length - 1, alpha)
+
+
+SEARCH = (
+    BASELINE,
+    Variant("search-to-the-end", "ends only when none can win", ((search._Beams, "_is_over", over_when_none_can_win),)),
+    Variant("search-full", "ends when W have finished", ((search._Beams, "_is_over", over_when_the_beam_is_full),)),
+    Variant("search-length", "length without the end symbol", ((search, "length_penalty", penalty_without_the_end),)),
+    Variant("search-special", "special pieces may be said", ((search, "_NEVER_SAID", []),)),
+)

@@ -1,0 +1,237 @@
+"""Peak memory of a training step against the length of its sentences: docs/memory.json, its tables and its picture.
+
+python benchmarks/memory.py            measures, a fresh process for each figure, then draws
+python benchmarks/memory.py draw       draws again what docs/memory.json has
+
+The peak is exact: the profiler notes every allocation and every release, and their running sum has a largest value.
+Weights and gradients are allocated before, and count for nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import platform
+import resource
+import subprocess
+import sys
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.profiler import ProfilerActivity, profile
+
+from heedful import presets
+from heedful.config import BOS, PAD, TrainingConfig
+from heedful.data.batches import Batch
+from heedful.model import attention
+from heedful.model.transformer import Transformer
+from heedful.training.loss import batch_loss
+
+DOCS = Path(__file__).parents[1] / "docs"
+LENGTHS = (64, 128, 256, 512, 1024, 2048, 4096)
+SPARSE = (64, 256, 1024, 4096)  # for bf16, which a CPU without instructions for it computes very slowly
+FEW_PIECES = 1_000  # a vocabulary so small that the layers are what is seen
+MIB = 2**20
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a step is computed."""
+
+    name: str
+    plain: bool = False  # every weight of every attention is held
+    checkpoint: bool = False  # training.checkpoint_activations
+    bf16: bool = False  # training.precision
+
+
+PLAIN = Way("plain attention", plain=True)
+OURS = Way("heedful")
+CHECKPOINT = Way("heedful, checkpoint_activations", checkpoint=True)
+BF16 = Way("heedful, bf16", bf16=True)
+BOTH = Way("heedful, both", checkpoint=True, bf16=True)
+WAYS = (PLAIN, OURS, BF16, CHECKPOINT, BOTH)
+COLOURS = {PLAIN: "#c1272d", OURS: "#1f4e9c", BF16: "#1f4e9c", CHECKPOINT: "#1a7f37", BOTH: "#1a7f37"}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One step: a preset with a vocabulary, and so many sentences of one length."""
+
+    preset: str
+    vocabulary: int
+    sentences: int
+    length: int
+
+
+SWEEP = [Case("small", FEW_PIECES, 1, length) for length in LENGTHS]
+USUAL = [Case("base", 37_000, 32, 32), Case("base", 37_000, 1, 1024)]
+
+
+def batch_of(case: Case) -> Batch:
+    """Random pieces; the last eighth of each source is padding, so that the masks are in use."""
+    target = torch.randint(4, case.vocabulary, (case.sentences, case.length))
+    source = target.clone()
+    source[:, case.length - case.length // 8 :] = PAD
+    shifted = torch.cat([torch.full((case.sentences, 1), BOS), target[:, :-1]], dim=1)
+    return Batch(source, shifted, target, target.numel(), tuple(range(1, case.sentences + 1)))
+
+
+def measure(way: Way, case: Case) -> dict[str, int]:
+    """Bytes of one forward and backward pass."""
+    torch.manual_seed(1)
+    model = Transformer(presets.named(case.preset).model(case.vocabulary))
+    model.checkpoint_activations = way.checkpoint
+    for parameter in model.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    if way.plain:
+        attention._SHORT = case.length**2  # up to which `attention` is the plain formula
+    batch = batch_of(case)
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as watched:
+        with torch.autocast("cpu", torch.bfloat16) if way.bf16 else nullcontext():
+            loss = batch_loss(model, batch, TrainingConfig().label_smoothing).smoothed
+        loss.backward()  # type: ignore[no-untyped-call]
+    return {
+        "peak": most_held(watched),
+        "weights": sum(p.numel() * p.element_size() for p in model.parameters()),
+        "process": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+    }
+
+
+def most_held(watched: profile) -> int:
+    """The largest running sum of what was allocated and released."""
+    results: Any = watched.profiler.kineto_results  # type: ignore[union-attr]
+    events = [event for event in results.events() if event.name() == "[memory]"]
+    held = most = 0
+    for event in sorted(events, key=lambda event: event.start_ns()):
+        held += event.nbytes()
+        most = max(most, held)
+    return most
+
+
+def in_a_process_of_its_own(way: Way, case: Case) -> dict[str, Any]:
+    asked = json.dumps({"way": asdict(way), "case": asdict(case)})
+    done = subprocess.run([sys.executable, __file__, "one", asked], capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"{way.name}, {case}: exit code {done.returncode}\n{done.stderr}")
+    figures: dict[str, int] = json.loads(done.stdout)
+    print(
+        f"{case.preset} {case.sentences} x {case.length:<5} {way.name:<32} {figures['peak'] / MIB:10,.1f} MiB",
+        flush=True,
+    )
+    return {"way": way.name, **asdict(case), **figures}
+
+
+def measure_all() -> dict[str, Any]:
+    sweep = [(way, case) for case in SWEEP for way in WAYS if not way.bf16 or case.length in SPARSE]
+    usual = [(way, case) for case in USUAL for way in (PLAIN, OURS, CHECKPOINT)]
+    return {
+        "torch": torch.__version__,
+        "threads": torch.get_num_threads(),
+        "machine": f"{platform.system()} {platform.machine()}, CPU",
+        "steps": [in_a_process_of_its_own(way, case) for way, case in sweep + usual],
+    }
+
+
+Peaks = dict[int, int]  # length → bytes
+
+
+def peaks(measured: dict[str, Any], way: Way) -> Peaks:
+    return {
+        step["length"]: step["peak"]
+        for step in measured["steps"]
+        if step["way"] == way.name and step["preset"] == SWEEP[0].preset
+    }
+
+
+def exponent(line: Peaks, first: int = 1024, last: int = 4096) -> float:
+    """p where memory grows as lengthᵖ between two lengths."""
+    return math.log(line[last] / line[first]) / math.log(last / first)
+
+
+def in_mib(size: int | None) -> str:
+    return "–" if size is None else f"{size / MIB:,.1f}" if size < 100 * MIB else f"{size / MIB:,.0f}"
+
+
+def sweep_table(measured: dict[str, Any]) -> str:
+    rows = ["| MiB at length | " + " | ".join(f"{n:,}" for n in LENGTHS) + " | exponent |"]
+    rows.append("|---" * (len(LENGTHS) + 2) + "|")
+    for way in WAYS:
+        line = peaks(measured, way)
+        cells = [in_mib(line.get(length)) for length in LENGTHS]
+        rows.append(f"| {way.name} | {' | '.join(cells)} | {exponent(line):.2f} |")
+    return "\n".join(rows)
+
+
+def usual_table(measured: dict[str, Any]) -> str:
+    rows = [
+        "| a batch of 1,024 pieces a side, MiB | plain attention | heedful | checkpoint_activations |",
+        "|---" * 4 + "|",
+    ]
+    for case in USUAL:
+        found = [s["peak"] for s in measured["steps"] if s["preset"] == case.preset and s["length"] == case.length]
+        rows.append(f"| {case.sentences} × {case.length:,} | {' | '.join(in_mib(size) for size in found)} |")
+    return "\n".join(rows)
+
+
+def write_tables(measured: dict[str, Any]) -> None:
+    """Between the marks of docs/memory.md; the words around them are written by hand."""
+    page = DOCS / "memory.md"
+    text = page.read_text(encoding="utf-8")
+    for name, table in (("lengths", sweep_table(measured)), ("usual", usual_table(measured))):
+        before, rest = text.split(f"<!-- {name} -->\n")
+        text = f"{before}<!-- {name} -->\n{table}\n<!-- end -->{rest.partition('<!-- end -->')[2]}"
+    page.write_text(text, encoding="utf-8")
+
+
+def draw(measured: dict[str, Any], path: Path) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(8.4, 4.9))
+    for way in WAYS:
+        line = peaks(measured, way)
+        style = "--" if way.bf16 else "-"
+        sizes = [size / MIB for size in line.values()]
+        axes.plot(list(line), sizes, style, color=COLOURS[way], marker="o", markersize=4, linewidth=1.8)
+        label = f"{way.name}\nn to the {exponent(line):.2f}"
+        axes.annotate(
+            label, (LENGTHS[-1], sizes[-1]), (9, 0), textcoords="offset points", va="center", color=COLOURS[way]
+        )
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.set_xticks(LENGTHS, [f"{n:,}" for n in LENGTHS])
+    axes.set_yticks([1, 10, 100, 1000], ["1 MiB", "10 MiB", "100 MiB", "1,000 MiB"])
+    axes.set_xlabel("pieces of the sentence, source and target")
+    axes.set_title(
+        "Peak memory of a training step, weights and gradients apart (preset small, one sentence)",
+        loc="left",
+        fontsize=10,
+    )
+    axes.grid(alpha=0.25)
+    axes.spines[["top", "right"]].set_visible(False)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=120, bbox_inches="tight")
+    pyplot.close(figure)
+
+
+def main(arguments: list[str]) -> None:
+    if arguments[:1] == ["one"]:
+        asked = json.loads(arguments[1])
+        print(json.dumps(measure(Way(**asked["way"]), Case(**asked["case"]))))
+        return
+    data = DOCS / "memory.json"
+    if arguments != ["draw"]:
+        data.write_text(json.dumps(measure_all(), indent=1) + "\n", encoding="utf-8")
+    measured = json.loads(data.read_text(encoding="utf-8"))
+    print(sweep_table(measured), usual_table(measured), sep="\n\n")
+    write_tables(measured)
+    draw(measured, DOCS / "images" / "memory.png")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

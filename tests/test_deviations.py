@@ -1,0 +1,107 @@
+"""Choices of docs/deviations.md that no other test holds, and that its benchmark's patches still take hold."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from heedful.config import BOS, EOS, ModelConfig, TrainingConfig
+from heedful.data.batches import Batches
+from heedful.data.store import Store
+from heedful.decoding import search
+from heedful.model import attention, embeddings, layers
+from heedful.model.attention import MultiHeadAttention
+from heedful.model.transformer import Transformer
+from heedful.training.step import Updater
+
+sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
+
+from deviation_variants import BASELINE, SEARCH, TRAINING, Variant, applied
+
+SMALL = ModelConfig(vocab_size=600, N=2, d_model=16, d_ff=32, h=2, dropout=0.1)
+
+
+def test_both_sides_end_with_the_end_symbol(store: Store) -> None:
+    for index in range(len(store)):
+        for ids in (store.source(index).tolist(), store.target(index).tolist()):
+            assert ids[-1] == EOS
+            assert EOS not in ids[:-1]
+
+
+def test_the_bias_of_the_keys_changes_nothing() -> None:
+    """It adds q·b to every score of a query, and softmax does not see what all scores have in common."""
+    torch.manual_seed(0)
+    model = Transformer(replace(SMALL, dropout=0.0)).double().eval()
+    source, target = torch.tensor([[9, 8, 7, EOS]]), torch.tensor([[BOS, 5, 6]])
+    before = model(source, target)
+    for changed, same in (("key", True), ("query", False), ("value", False)):
+        for module in model.modules():
+            if isinstance(module, MultiHeadAttention):
+                torch.nn.init.normal_(module.get_submodule(changed).bias)  # type: ignore[arg-type]
+        assert torch.allclose(model(source, target), before, rtol=0.0, atol=1e-12) == same, changed
+
+
+def test_the_epsilon_of_the_norms() -> None:
+    """A position whose variance is v comes out with v / (v + 1e-5)."""
+    norm = next(iter(Transformer(SMALL).double().encoder)).after_feed_forward.norm
+    x = torch.linspace(-1e-3, 1e-3, 16, dtype=torch.float64)
+    variance = x.var(unbiased=False).item()
+    assert norm(x).var(unbiased=False).item() == pytest.approx(variance / (variance + 1e-5), rel=1e-9)
+
+
+def test_dropout_falls_where_the_paper_has_it_and_nowhere_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Section 5.4: on two sums, and on the output of 2 sub-layers of the encoder and 3 of the decoder, each N times."""
+    shapes: list[tuple[int, ...]] = []
+
+    def watched(x: Tensor, p: float, training: bool = True) -> Tensor:
+        if p > 0 and training:
+            shapes.append(tuple(x.shape))
+        return x
+
+    for module, name in ((layers, "dropout"), (embeddings, "dropout"), (attention, "random_zeros")):
+        monkeypatch.setattr(module, name, watched)
+    monkeypatch.setattr(torch.nn.functional, "dropout", None)  # nor by any other way
+    model = Transformer(SMALL)
+    source, target = torch.tensor([[9, 8, 7, 6, EOS]]), torch.tensor([[BOS, 5, 6]])
+    model(source, target)
+    encoder, decoder = (1 + 2 * SMALL.N) * [(1, 5, 16)], (1 + 3 * SMALL.N) * [(1, 3, 16)]
+    assert shapes == encoder + decoder
+    shapes.clear()
+    model.eval()(source, target)
+    assert shapes == []
+
+
+def figures(variant: Variant, store: Store) -> tuple[float, ...]:
+    """Loss and gradient of one update from the same seed, and the logits after it without dropout."""
+    with applied(variant.patches):
+        torch.manual_seed(1)
+        updater = Updater(Transformer(replace(SMALL, **variant.model)), TrainingConfig(batch_tokens=256))
+        batch = Batches(store, 256, seed=1)[0]
+        result = updater.update(1, [batch])
+        logits = updater.model.eval()(batch.source_BS, batch.target_in_BT)
+    return result.loss, result.gradient_norm, logits.sum().item()
+
+
+def test_every_other_choice_is_another(store: Store) -> None:
+    """A patch whose target has moved would compare heedful with itself."""
+    found = {variant.name: figures(variant, store) for variant in TRAINING}
+    for variant in TRAINING[1:]:
+        assert found[variant.name] != found[variant.against], variant.name
+    assert figures(BASELINE, store) == found[BASELINE.name]  # they leave no trace
+
+
+@pytest.mark.parametrize("variant", SEARCH[1:], ids=lambda variant: variant.name)
+def test_every_other_search_changes_what_search_uses(variant: Variant) -> None:
+    """With something useless in the place of the patch, the search fails: the place is one that counts."""
+    model = Transformer(SMALL).eval()
+    for owner, name, new in variant.patches:
+        useless = (lambda *_: 1 / 0) if callable(new) else [SMALL.vocab_size]
+        with applied(((owner, name, useless),)), pytest.raises((ZeroDivisionError, IndexError)):
+            search.beam_search(model, torch.tensor([[9, 8, 7, EOS]]), max_extra=2)
+    with applied(variant.patches):
+        assert search.beam_search(model, torch.tensor([[9, 8, 7, EOS]]), max_extra=2)[0]

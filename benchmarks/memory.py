@@ -192,30 +192,26 @@ def draw(measured: dict[str, Any], path: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    figure, axes = pyplot.subplots(figsize=(8.4, 4.9))
+    figure, axes = pyplot.subplots(figsize=(6.6, 4.6))
     for way in WAYS:
         line = peaks(measured, way)
-        style = "--" if way.bf16 else "-"
         sizes = [size / MIB for size in line.values()]
-        axes.plot(list(line), sizes, style, color=COLOURS[way], marker="o", markersize=4, linewidth=1.8)
-        label = f"{way.name}\nn to the {exponent(line):.2f}"
-        axes.annotate(
-            label, (LENGTHS[-1], sizes[-1]), (9, 0), textcoords="offset points", va="center", color=COLOURS[way]
-        )
+        style = "--o" if way.bf16 else "-o"
+        axes.plot(list(line), sizes, style, color=COLOURS[way], markersize=4, linewidth=1.8)
+        label = f"{way.name}: {sizes[-1]:,.0f} MiB, $n^{{{exponent(line):.2f}}}$"
+        end, up = (LENGTHS[-1], sizes[-1]), -6 if way.bf16 else 5  # lines that end close to each other
+        axes.annotate(label, end, (10, up), textcoords="offset points", va="center", color=COLOURS[way], fontsize=9)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.set_xticks(LENGTHS, [f"{n:,}" for n in LENGTHS])
-    axes.set_yticks([1, 10, 100, 1000], ["1 MiB", "10 MiB", "100 MiB", "1,000 MiB"])
-    axes.set_xlabel("pieces of the sentence, source and target")
-    axes.set_title(
-        "Peak memory of a training step, weights and gradients apart (preset small, one sentence)",
-        loc="left",
-        fontsize=10,
-    )
+    axes.set_yticks([10, 100, 1000], ["10", "100", "1,000"])
+    axes.set_xlabel("n: pieces of the sentence, as many source as target")
+    axes.set_ylabel("MiB beside weights and gradients")
+    axes.set_title("Peak memory of a training step", loc="left", fontsize=11)
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=120, bbox_inches="tight")
+    figure.savefig(path, dpi=130, bbox_inches="tight")
     pyplot.close(figure)
 
 

@@ -120,6 +120,7 @@ class TrainingConfig:
     label_smoothing: float = 0.1
     clip_norm: float = 0.0  # largest norm of the gradient; 0: no clipping, as in the paper
     precision: str = "fp32"  # "bf16" or "fp16": autocast
+    checkpoint_activations: bool = False  # layers computed again in the backward pass: less memory, same result
     non_finite: str = "stop"  # or "skip": what to do when the loss or a gradient is not finite
     log_every: int = 10  # steps
     validate_every: int = 1_000  # steps

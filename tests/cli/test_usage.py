@@ -13,7 +13,7 @@ import pytest
 
 from tasks import Program
 
-COMMANDS = ("train", "translate", "evaluate", "score", "average", "info")
+COMMANDS = ("train", "translate", "evaluate", "score", "average", "info", "treebank")
 
 
 @pytest.fixture
@@ -25,6 +25,12 @@ def places(tiny_run: Path, model: Path, corpus: dict[str, str], tmp_path: Path) 
     (tmp_path / "two").write_text("a b\nc d\n")
     (tmp_path / "three").write_text("a b\nc d\ne f\n")
     (tmp_path / "pieces").write_text("▁a ▁b\n▁c\n")
+    (tmp_path / "gold").write_text("(NP (NN a) (NN b))\n(NP (NN c) (NN d))\n")
+    (tmp_path / "unclosed").write_text("(NP (NN a) (NN b))\n(NP (NN c)\n")
+    for name, second in (("trees", "(NP (NN b))"), ("badtrees", "(NP (NN b)")):
+        (tmp_path / name).mkdir()
+        for number, text in enumerate(("(NP (NN a))", second, "(NP (NN c))")):
+            (tmp_path / name / f"{number}.mrg").write_text(f"( {text} )\n")
     recipes = {
         "good": "",
         "broken": "[data\n",
@@ -42,7 +48,7 @@ def places(tiny_run: Path, model: Path, corpus: dict[str, str], tmp_path: Path) 
     content = bytearray((damaged / "model.safetensors").read_bytes())
     content[-1] ^= 1
     (damaged / "model.safetensors").write_bytes(content)
-    names = ("empty", "folder", "latin1", "two", "three", "pieces", "damaged")
+    names = ("empty", "folder", "latin1", "two", "three", "pieces", "damaged", "gold", "unclosed", "trees", "badtrees")
     found = {name: str(tmp_path / name) for name in names}
     found |= {f"{name}_toml": str(tmp_path / f"{name}.toml") for name in (*recipes, "bytes")}
     files = " ".join(f"--{key.removeprefix('data.').replace('_', '-')} {path}" for key, path in corpus.items())
@@ -162,6 +168,31 @@ MISTAKES = [
     ("evaluate {model} --source {two} --reference {two} --output {nowhere}/x", 2, "there is no directory"),
     ("evaluate {nowhere} --source {two} --reference {two}", 3, "There is no model"),
     ("evaluate {damaged} --source {two} --reference {two}", 3, "is damaged"),
+    ("evaluate {model} --source {two} --reference {gold} --tree", 2, 'Did you mean "--trees"'),
+    ("evaluate {model} --source {two} --reference {gold} --trees --lowercase", 2, "--trees scores brackets"),
+    ("evaluate {model} --source {two} --reference {gold} --trees --tokenize none", 2, "--trees scores brackets"),
+    ("evaluate {model} --source {two} --reference {two} --trees", 3, 'two:1: "a" stands outside of any bracket'),
+    ("evaluate {model} --source {two} --reference {unclosed} --trees", 3, "unclosed:2: the tree that begins here"),
+    ("evaluate {model} --source {three} --reference {gold} --trees", 3, "3 sentences and 2 trees"),
+    ("evaluate {model} --source {pieces} --reference {gold} --trees", 3, "Line 1: the sentence"),
+    ("evaluate {model} --source {empty} --reference {empty} --trees", 3, "are empty"),
+    ("evaluate {model} --source {two} --reference {nowhere} --trees", 3, "There is no file"),
+    ("evaluate {model} --source {two} --reference {gold} --trees --output {nowhere}/x", 2, "there is no directory"),
+    ("evaluate {damaged} --source {two} --reference {gold} --trees", 3, "is damaged"),
+    # treebank
+    ("treebank", 2, "required: DIR, --out"),
+    ("treebank {trees}", 2, "required: --out"),
+    ("treebank {trees} --uot {new}", 2, "required: --out"),
+    ("treebank {trees} --out {new} --uot {new}", 2, 'Did you mean "--out"'),
+    ("treebank {nowhere} --out {new}", 3, "There is no directory"),
+    ("treebank {two} --out {new}", 3, "There is no directory"),
+    ("treebank {folder} --out {new}", 3, "0 .mrg files found"),
+    ("treebank {badtrees} --out {new}", 3, "1.mrg:1: the tree that begins here does not end"),
+    ("treebank {trees} --out {two}", 2, "is a file"),
+    ("treebank {trees} --out {model}", 2, "has other files"),
+    ("treebank {trees} --out {trees}", 2, "has other files"),
+    ("treebank {trees} --out {two}/below", 2, "cannot be written"),
+    ("treebank {trees} --out {folder}/{long}", 3, "File name too long"),
     # score
     ("score {model} --source {two}", 2, "required: --target"),
     ("score {model} --source {two} --traget {two} --target {two}", 2, 'Did you mean "--target"'),

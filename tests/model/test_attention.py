@@ -62,7 +62,7 @@ def test_masked_positions_get_no_weight_and_rows_sum_to_one() -> None:
 
 
 @pytest.mark.parametrize("T", [1, 5])
-@pytest.mark.parametrize("d_v", [4, 9])
+@pytest.mark.parametrize("d_v", [2, 4, 9])
 @pytest.mark.parametrize("kind", ["open", "padded", "causal"])
 def test_fast_attention_equals_plain_attention(kind: str, d_v: int, T: int) -> None:
     q, k, v = normal(3, 2, T, 4, seed=5), normal(3, 2, T, 4, seed=6), normal(3, 2, T, d_v, seed=7)
@@ -74,6 +74,17 @@ def test_fast_attention_equals_plain_attention(kind: str, d_v: int, T: int) -> N
     expected, _ = plain_attention(q, k, v, masks[kind])
     given = None if kind == "causal" else masks[kind]
     torch.testing.assert_close(fast_attention(q, k, v, given, causal=kind == "causal"), expected, **TOLERANCE)
+
+
+@pytest.mark.parametrize("d_v", [2, 4, 9])
+def test_gradient_of_fast_attention_is_that_of_plain_attention(d_v: int) -> None:
+    q, k, v = normal(2, 2, 5, 4, seed=5), normal(2, 2, 7, 4, seed=6), normal(2, 2, 7, d_v, seed=7)
+    mask = (torch.arange(7) < torch.tensor([7, 3])[:, None])[:, None, None, :]
+    inputs = [x.requires_grad_() for x in (q, k, v)]
+    outputs = plain_attention(q, k, v, mask)[0], fast_attention(q, k, v, mask)
+    expected, gradients = (torch.autograd.grad((y**2).sum(), inputs) for y in outputs)
+    for one, other in zip(gradients, expected, strict=True):
+        torch.testing.assert_close(one, other, **TOLERANCE)
 
 
 def test_causal_mask_lets_a_position_see_itself_and_those_before_it() -> None:

@@ -67,9 +67,8 @@ def test_decoder_layer_against_torch(padded: bool, training: bool) -> None:
     ours = randomised(DecoderLayer(small()), seed=2).train(training)
     theirs = twin_decoder_layer(ours).train(training)
     x, memory = normal(3, 5, 12, seed=3).requires_grad_(), normal(3, 7, 12, seed=4).requires_grad_()
-    read = ours.cross_attention.keys_values(memory)
     mask = REAL[:, None, None, :] if padded else None
-    output, *_ = ours(x, ours.self_attention.keys_values(x), read, mask)
+    output, *_ = ours(x, memory, mask)
     expected = theirs(x, memory, tgt_mask=causal(5), memory_key_padding_mask=~REAL if padded else None)
     torch.testing.assert_close(output, expected, **TOLERANCE)
     for gradient, expected_gradient in zip(
@@ -81,9 +80,8 @@ def test_decoder_layer_against_torch(padded: bool, training: bool) -> None:
 def test_weights_are_returned_when_asked_for_and_change_nothing() -> None:
     ours = randomised(DecoderLayer(small()), seed=2)
     x, memory = normal(3, 5, 12, seed=3), normal(3, 7, 12, seed=4)
-    arguments = (x, ours.self_attention.keys_values(x), ours.cross_attention.keys_values(memory), None)
-    silent, no_self, no_cross = ours(*arguments)
-    shown, self_weights, cross_weights = ours(*arguments, want_weights=True)
+    silent, no_self, no_cross = ours(x, memory, None)
+    shown, self_weights, cross_weights = ours(x, memory, None, want_weights=True)
     assert no_self is None
     assert no_cross is None
     assert self_weights.shape == (3, 3, 5, 5)

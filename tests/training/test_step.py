@@ -299,7 +299,7 @@ def test_out_of_memory_names_the_longest_sentence_and_what_to_lower(
     ) as caught:
         updater().update(3, [batch])
     assert caught.value.exit_code == 4
-    assert "Lower training.batch_tokens" in str(caught.value)
+    assert "lower training.batch_tokens" in str(caught.value)
     with pytest.raises(MachineError, match="before the first step, with the largest batch"):
         updater().try_batch(batch)
 

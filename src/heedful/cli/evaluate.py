@@ -1,30 +1,34 @@
-"""`heedful evaluate`: translates and scores."""
+"""`heedful evaluate`: translates and scores; with --trees, parses and scores."""
 
 from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from heedful.cli.translate import output, translated
 from heedful.decoding.load import load
+from heedful.errors import UsageError
+from heedful.evaluation.parsing import RULES, SHORT, ParsingScores, require_same_words, score_outputs
 from heedful.evaluation.scores import bleu, chrf, require_raw
 from heedful.text.corpus import read_sides
+from heedful.text.linear_trees import delinearise
+from heedful.text.lines import read_lines
+from heedful.text.trees import Tree, bracketed, read_trees
+from heedful.training.allocator import keep_memory
 
 
 def evaluate(arguments: argparse.Namespace) -> None:
+    if arguments.trees:
+        evaluate_trees(arguments)
+        return
     pairs = list(read_sides(Path(arguments.source), Path(arguments.reference)))
     sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
     require_raw(references)
-    translator = load(arguments.model, checkpoint=arguments.checkpoint, device=arguments.device)
-    # Opened before the work: a name that cannot be written is said at once.
-    with output(arguments.output) if arguments.output is not None else nullcontext() as stream:
-        results = translated(translator, iter(sources), beam=arguments.beam, alpha=arguments.alpha)
-        hypotheses = [result.text for _, _, result in results]
-        if stream is not None:
-            stream.writelines(f"{line}\n" for line in hypotheses)
+    hypotheses = _outputs(arguments, sources, lambda lines: lines)
     scores = (
         bleu(hypotheses, references, arguments.tokenize, arguments.lowercase),
         chrf(hypotheses, references, arguments.lowercase),
@@ -35,3 +39,48 @@ def evaluate(arguments: argparse.Namespace) -> None:
     else:
         for score in scores:
             print(score)
+
+
+def evaluate_trees(arguments: argparse.Namespace) -> None:
+    if arguments.lowercase or arguments.tokenize != "13a":
+        raise UsageError("--tokenize and --lowercase are BLEU's; --trees scores brackets. Leave them out.")
+    sentences = list(read_lines(Path(arguments.source)))
+    gold = list(read_trees(Path(arguments.reference)))
+    require_same_words(gold, sentences)
+    outputs = _outputs(arguments, sentences, lambda lines: _as_trees(gold, lines))
+    scores = score_outputs(gold, outputs)
+    print(json.dumps(_content(scores), indent=1) if arguments.json else scores)
+
+
+def _outputs(
+    arguments: argparse.Namespace, sources: Sequence[str], written: Callable[[list[str]], Sequence[str]]
+) -> list[str]:
+    """What the model says to each line; --output gets it as `written` has it."""
+    keep_memory()  # search makes its cache anew at every step: pages given back and asked for again cost more than it
+    translator = load(arguments.model, checkpoint=arguments.checkpoint, device=arguments.device)
+    # Opened before the work: a name that cannot be written is said at once.
+    with output(arguments.output) if arguments.output is not None else nullcontext() as stream:
+        results = translated(translator, iter(sources), beam=arguments.beam, alpha=arguments.alpha)
+        said = [result.text for _, _, result in results]
+        if stream is not None:
+            stream.writelines(f"{line}\n" for line in written(said))
+    return said
+
+
+def _as_trees(gold: Sequence[Tree], outputs: Sequence[str]) -> list[str]:
+    """Repaired and bracketed, with the words and tags of the gold trees: evalb reads the file beside theirs."""
+    return [
+        bracketed(replace(tree, brackets=delinearise(said, len(tree.words))))
+        for tree, said in zip(gold, outputs, strict=True)
+    ]
+
+
+def _content(scores: ParsingScores) -> dict[str, object]:
+    kinds = {"all": scores.all, f"up_to_{SHORT}_words": scores.short}
+    derived = ("f1", "precision", "recall", "complete_match", "average_crossing")
+    return {
+        "sentences": scores.all.sentences,
+        "rules": RULES,
+        "well_formed": scores.well_formed_share,
+        **{name: {key: getattr(kind, key) for key in derived} | asdict(kind) for name, kind in kinds.items()},
+    }

@@ -42,10 +42,11 @@ def build_parser() -> tuple[_Parser, dict[str, _Parser]]:
             "train by a recipe, or on two text files; the same command continues a run",
         ),
         "translate": (_translate_options, "translate lines of text"),
-        "evaluate": (_evaluate_options, "translate and score with BLEU and chrF"),
+        "evaluate": (_evaluate_options, "translate and score with BLEU and chrF, or parse and score with F1"),
         "score": (_score_options, "log-probability of given translations"),
         "average": (_average_options, "average the newest checkpoints of a run"),
         "info": (_info_options, "what a model, run or preset is"),
+        "treebank": (_treebank_options, "make text to train a parser on from bracketed trees"),
     }
     parsers = {}
     for name, (options, summary) in declare.items():
@@ -76,6 +77,7 @@ def _train_options(parser: _Parser) -> None:
     parser.add_argument("--preset", metavar="NAME", help="a model shape: tiny, small, base, big, or a row of Table 3")
     parser.add_argument("--init", metavar="MODEL", help="fine-tune this model, with its tokeniser")
     parser.add_argument("--data-root", metavar="DIR", help="where a recipe's data lie (default: the recipe's folder)")
+    parser.add_argument("--dry-run", action="store_true", help="only say what it would need: FLOPs, memory, time")
     _device_option(parser)
 
 
@@ -92,10 +94,11 @@ def _translate_options(parser: _Parser) -> None:
 def _evaluate_options(parser: _Parser) -> None:
     _model_options(parser)
     parser.add_argument("--source", required=True, metavar="F", help="raw source text")
-    parser.add_argument("--reference", required=True, metavar="F", help="its raw translation")
+    parser.add_argument("--reference", required=True, metavar="F", help="its raw translation; with --trees, its trees")
     parser.add_argument("--tokenize", choices=("13a", "none"), default="13a", help="BLEU's tokenisation (default: 13a)")
     parser.add_argument("--lowercase", action="store_true", help="score without regard to case")
-    parser.add_argument("--output", metavar="F", help="also write the translations here")
+    parser.add_argument("--trees", action="store_true", help="the model parses: score labelled brackets as evalb does")
+    parser.add_argument("--output", metavar="F", help="also write the translations, or the trees, here")
     parser.add_argument("--json", action="store_true", help="print JSON")
     _search_options(parser)
 
@@ -115,6 +118,12 @@ def _average_options(parser: _Parser) -> None:
 def _info_options(parser: _Parser) -> None:
     parser.add_argument("path", nargs="?", metavar="PATH", help=_MODEL_HELP)
     parser.add_argument("--preset", metavar="NAME", help="a preset instead: tiny, small, base, big, table3-…")
+    parser.add_argument("--out", metavar="page.html", help="draw a run's curves instead of printing")
+
+
+def _treebank_options(parser: _Parser) -> None:
+    parser.add_argument("treebank", metavar="DIR", help="has the treebank's .mrg files, in folders or not")
+    parser.add_argument("--out", required=True, metavar="DIR", help="gets train, valid and test .words, .trees, .gold")
 
 
 def _model_options(parser: _Parser) -> None:
@@ -172,6 +181,8 @@ def run(parsed: argparse.Namespace) -> None:
         from heedful.cli.score import score as command
     elif parsed.command == "average":
         from heedful.cli.average import average as command
+    elif parsed.command == "treebank":
+        from heedful.cli.treebank import treebank as command
     else:
         from heedful.cli.info import info as command
     command(parsed)

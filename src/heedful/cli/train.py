@@ -1,24 +1,38 @@
-"""`heedful train`."""
+"""`heedful train`, and what it would cost (`--dry-run`)."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from heedful import recipes
-from heedful.errors import UsageError
+from heedful.errors import MachineError, UsageError
 from heedful.recipes import Settings
+
+if TYPE_CHECKING:
+    from heedful.training.dry_run import Report
 
 _FILES = ("source", "target", "valid_source", "valid_target")
 
 
 def train(arguments: argparse.Namespace) -> None:
     settings = settings_of(arguments)
-    out = Path(arguments.out) if arguments.out else Path("runs") / Path(arguments.recipe).stem
-    from heedful.training.run import train_settings
+    out = Path(arguments.out) if arguments.out else None
+    if out is None and arguments.recipe:
+        out = Path("runs") / Path(arguments.recipe).stem
+    options = {"preset": arguments.preset, "init": arguments.init, "device": arguments.device}
+    if arguments.dry_run:
+        from heedful.training.dry_run import dry_run
 
-    done = train_settings(settings, out, preset=arguments.preset, init=arguments.init, device=arguments.device)
-    print(done.path)
+        _say_cost(dry_run(settings, out, **options))
+    elif out is None:
+        raise UsageError("Where should the run go? Give --out RUN.")
+    else:
+        from heedful.training.run import train_settings
+
+        print(train_settings(settings, out, **options).path)
 
 
 def settings_of(arguments: argparse.Namespace) -> Settings:
@@ -32,10 +46,8 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
         return recipes.merged(recipes.read(Path(arguments.recipe), root), _absolute(given))
     if arguments.data_root:
         raise UsageError("--data-root goes with a recipe.")
-    if not arguments.out:
-        raise UsageError("Where should the run go? Give --out RUN.")
     settings = recipes.merged({"data": files}, given)
-    begun = (Path(arguments.out) / "config.toml").is_file()
+    begun = bool(arguments.out) and (Path(arguments.out) / "config.toml").is_file()
     if not (begun or settings["data"].get("source") or settings["data"].get("builtin")):
         raise UsageError("Nothing to train on: give a recipe, or --source, --target, --valid-source, --valid-target.")
     return _absolute(settings)
@@ -43,3 +55,74 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
 
 def _absolute(settings: Settings) -> Settings:
     return recipes.with_absolute_paths(settings, Path.cwd())
+
+
+def _say_cost(report: Report) -> None:
+    print("\n".join([*_plan_lines(report), *_flops_lines(report), *_memory_lines(report), *_time_lines(report)]))
+    if report.refusal:
+        raise MachineError(report.refusal)
+
+
+def _plan_lines(report: Report) -> Iterator[str]:
+    plan, training = report.plan, report.plan.recipe.training
+    if plan.missing:
+        more = f" and {len(plan.missing) - 1} more" if len(plan.missing) > 1 else ""
+        yield f"data not found here: {plan.missing[0]}{more}"
+    yield from (f"chosen: {choice}" for choice in plan.chosen)
+    yield f"parameters: {report.estimate.parameters:,}"
+    parts = f"{training.accumulate} × {training.batch_tokens:,} padded"
+    mean = f"at most ({parts})" if plan.lengths is None else f"on average (at most {parts})"
+    yield f"target tokens a step: {report.estimate.tokens:,.0f} {mean}"
+
+
+def _flops_lines(report: Report) -> Iterator[str]:
+    from heedful.training.estimate import ASSUMED_LENGTH
+
+    cost, steps = report.estimate, report.plan.recipe.training.steps
+    read = report.plan.lengths is not None
+    basis = "the text's own batches" if read else f"sentences taken to have {ASSUMED_LENGTH} pieces"
+    yield f"FLOPs a step, counted: {_power(cost.step_flops)} ({basis})"
+    yield f"FLOPs of the run, counted: {_power(cost.run_flops)} ({steps:,} steps)"
+    if run := cost.papers_run:
+        how = f"{run.devices} devices × {run.hours:g} hours × {_power(run.rate, 1)} a second, as in Table 2"
+        yield f"FLOPs of the run, the paper's estimate: {_power(run.flops, 1)} ({how})"
+
+
+def _memory_lines(report: Report) -> Iterator[str]:
+    from heedful.training.dry_run import gigabytes
+
+    memory, keep = report.estimate.memory, report.plan.recipe.training.keep
+    parts = {
+        "weights": memory.weights,
+        "gradients": memory.gradients,
+        "Adam's two moments": memory.moments,
+        "activations of the largest batch": memory.activations,
+        "working space of the allocator": memory.working,
+        "in all": memory.total,
+    }
+    yield from (f"memory, {name}: {gigabytes(size)}" for name, size in parts.items())
+    if report.available is not None:
+        yield f"memory available: {gigabytes(report.available)} ({report.device.type})"
+    yield f"disk for checkpoints: {gigabytes(12 * report.estimate.parameters * (keep + 1))}"
+
+
+def _time_lines(report: Report) -> Iterator[str]:
+    if report.speed:
+        seconds = report.estimate.run_flops / report.speed
+        yield (
+            f"time, estimated: {duration(seconds)} at {report.speed / 1e9:,.1f} GFLOP/s, measured on this "
+            f"{report.device.type} just now; validation and saving not counted"
+        )
+
+
+def _power(number: float, digits: int = 2) -> str:
+    """1.23e18: digits behind the point and a power of ten."""
+    return f"{number:.{digits}e}".replace("e+0", "e").replace("e+", "e")
+
+
+def duration(seconds: float) -> str:
+    """In the largest unit of which there are two."""
+    for unit, length in (("years", 365 * 86_400), ("days", 86_400), ("hours", 3_600), ("minutes", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:,.1f} {unit}"
+    return f"{seconds:.0f} seconds"

@@ -25,7 +25,7 @@ class DecoderCache:
         x_R1D = self.model.embedding(last_R[:, None], start=self.length)
         for number, layer in enumerate(self.model.decoder):
             past = self._extended(number, layer.self_attention.keys_values(x_R1D))
-            x_R1D, _, _ = layer(x_R1D, past, self._memory[number], self._mask, causal=False)
+            x_R1D = layer.step(x_R1D, past, self._memory[number], self._mask)
         self.length += 1
         return self.model.embedding.logits(x_R1D[:, 0])
 

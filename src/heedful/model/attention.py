@@ -41,8 +41,20 @@ def fast_attention(
     causal: bool = False,
     dropout: float = 0.0,
 ) -> Tensor:
-    """The same without ever holding all T × S weights."""
-    return F.scaled_dot_product_attention(q_BHTK, k_BHSK, v_BHSK, attn_mask=mask, is_causal=causal, dropout_p=dropout)
+    """The same without ever holding all T × S weights, save for dropout on a CPU (docs/memory.md).
+
+    The kernels that work in blocks take one width for all three: where d_k ≠ d_v (Table 3 B), the narrower is padded
+    with zeros, which change no product.
+    """
+    d_k, d_v = q_BHTK.shape[-1], v_BHSK.shape[-1]
+    if d_k < d_v:
+        q_BHTK, k_BHSK = F.pad(q_BHTK, (0, d_v - d_k)), F.pad(k_BHSK, (0, d_v - d_k))
+    elif d_v < d_k:
+        v_BHSK = F.pad(v_BHSK, (0, d_k - d_v))
+    heads_BHTK = F.scaled_dot_product_attention(
+        q_BHTK, k_BHSK, v_BHSK, attn_mask=mask, is_causal=causal, dropout_p=dropout, scale=1 / math.sqrt(d_k)
+    )
+    return heads_BHTK[..., :d_v]
 
 
 def attention(

@@ -57,8 +57,8 @@ class EncoderLayer(nn.Module):
 class DecoderLayer(nn.Module):
     """Masked self-attention, attention over the encoder's output, then the feed-forward network.
 
-    It is given the keys and values of both attentions: in training they are made from whole sentences, in search they
-    come from a cache. The layer itself is the same.
+    In training it is given whole sentences; in search one position at a time, and the keys and values of both
+    attentions come from a cache. The sub-layers are the same.
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -71,15 +71,26 @@ class DecoderLayer(nn.Module):
         self.after_feed_forward = AddAndNorm(config)
 
     def forward(
+        self, x_BTD: Tensor, memory_BSD: Tensor, memory_mask: Tensor | None, want_weights: bool = False
+    ) -> tuple[Tensor, Tensor | None, Tensor | None]:
+        """All positions at once, each of which sees itself and those before it."""
+        past = self.self_attention.keys_values(x_BTD)
+        memory = self.cross_attention.keys_values(memory_BSD)
+        return self._sublayers(x_BTD, past, memory, memory_mask, causal=True, want_weights=want_weights)
+
+    def step(self, x_R1D: Tensor, past: KeysValues, memory: KeysValues, memory_mask: Tensor | None) -> Tensor:
+        """The newest position of each hypothesis; `past` are all positions up to it, itself the last."""
+        return self._sublayers(x_R1D, past, memory, memory_mask, causal=False, want_weights=False)[0]
+
+    def _sublayers(
         self,
         x_BTD: Tensor,
         past: KeysValues,
         memory: KeysValues,
         memory_mask: Tensor | None,
-        causal: bool = True,
-        want_weights: bool = False,
+        causal: bool,
+        want_weights: bool,
     ) -> tuple[Tensor, Tensor | None, Tensor | None]:
-        """`causal`: `past` are the positions of x itself; otherwise all of `past` lies before x, or is x."""
         attended, self_weights = self.self_attention(x_BTD, past, causal=causal, want_weights=want_weights)
         x_BTD = self.after_self_attention(x_BTD, attended)
         attended, cross_weights = self.cross_attention(x_BTD, memory, memory_mask, want_weights=want_weights)

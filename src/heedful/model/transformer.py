@@ -7,6 +7,7 @@ from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from heedful.config import PAD, ModelConfig
 from heedful.model.embeddings import Embedding
@@ -34,6 +35,7 @@ class Transformer(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.config = config
+        self.checkpoint_activations = False  # for training; the model is the same with and without
         self.embedding = Embedding(config)
         self.encoder = cast("Iterable[EncoderLayer]", nn.ModuleList(EncoderLayer(config) for _ in range(config.N)))
         self.decoder = cast("Iterable[DecoderLayer]", nn.ModuleList(DecoderLayer(config) for _ in range(config.N)))
@@ -47,7 +49,7 @@ class Transformer(nn.Module):
         mask = padding_mask(source_BS)
         x_BSD = self.embedding(source_BS)
         for layer in self.encoder:
-            x_BSD, _ = layer(x_BSD, mask)
+            x_BSD = self._after(layer, x_BSD, mask)
         return Memory(x_BSD, mask)
 
     def decode(self, target_BT: Tensor, memory: Memory) -> Tensor:
@@ -57,9 +59,7 @@ class Transformer(nn.Module):
         """
         x_BTD: Tensor = self.embedding(target_BT)
         for layer in self.decoder:
-            past = layer.self_attention.keys_values(x_BTD)
-            read = layer.cross_attention.keys_values(memory.states_BSD)
-            x_BTD, _, _ = layer(x_BTD, past, read, memory.mask_B11S)
+            x_BTD = self._after(layer, x_BTD, memory.states_BSD, memory.mask_B11S)
         return x_BTD
 
     def attention_weights(self, source_BS: Tensor, target_BT: Tensor) -> AttentionWeights:
@@ -71,15 +71,23 @@ class Transformer(nn.Module):
             x_BSD, weights = layer(x_BSD, mask, want_weights=True)
             encoder.append(weights)
         for above in self.decoder:
-            past = above.self_attention.keys_values(y_BTD)
-            read = above.cross_attention.keys_values(x_BSD)
-            y_BTD, own, other = above(y_BTD, past, read, mask, want_weights=True)
+            y_BTD, own, other = above(y_BTD, x_BSD, mask, want_weights=True)
             decoder.append(own)
             cross.append(other)
         return AttentionWeights(torch.stack(encoder), torch.stack(decoder), torch.stack(cross))
 
     def parameter_count(self) -> int:
         return sum(parameter.numel() for parameter in self.parameters())
+
+    def _after(self, layer: EncoderLayer | DecoderLayer, *inputs: Tensor | None) -> Tensor:
+        """The states after a layer; what its gradient needs is kept, or computed again in the backward pass.
+
+        Again: from the same inputs and the same random state, so that dropout and the gradient are the same.
+        """
+        again = self.checkpoint_activations
+        outputs = checkpoint(layer, *inputs, use_reentrant=False) if again else layer(*inputs)
+        states: Tensor = outputs[0]
+        return states
 
 
 def padding_mask(ids_BS: Tensor) -> Tensor | None:

@@ -49,7 +49,7 @@ def begin(run: RunDirectory, settings: Settings, device: torch.device, say: Say)
     _require_sound(settings, device)
     run.path.mkdir(parents=True, exist_ok=True)
     clear_unfinished(run.path)
-    settings = _with_init(_with_languages(settings))
+    settings = with_init(_with_languages(settings))
     threads = settings.get("training", {}).get("threads", 0) or cores()
     train, valid = corpora(settings)
     train.require_files()
@@ -83,7 +83,7 @@ def resume(run: RunDirectory, settings: Settings) -> Prepared:
     """Takes up a run that has begun; refuses, naming the difference, where something is not what it was."""
     old = run.recipe()
     recipe = recipes.build(recipes.merged(recipes.as_settings(old), settings))
-    _require_same(run, old, recipe)
+    require_same(run, old, recipe)
     tokenizer = Tokenizer.read(run.tokenizer)
     if (
         recipe.data.tokenizer != old.data.tokenizer
@@ -129,7 +129,7 @@ def _with_languages(settings: Settings) -> Settings:
     return recipes.merged(own, settings) if builtin else settings
 
 
-def _with_init(settings: Settings) -> Settings:
+def with_init(settings: Settings) -> Settings:
     """Fine-tuning: shape and vocabulary are the first model's, and may not be set otherwise."""
     init = settings.get("training", {}).get("init")
     if not init:
@@ -224,7 +224,7 @@ def _facts(corpus: ParallelText, tokenizer: Tokenizer) -> dict[str, str]:
     return {"text": corpus.digest(), "tokeniser": hashlib.sha256(tokenizer.model).hexdigest()}
 
 
-def _require_same(run: RunDirectory, old: Recipe, new: Recipe) -> None:
+def require_same(run: RunDirectory, old: Recipe, new: Recipe) -> None:
     files = {f"{section}.{key}" for section, key in recipes.PATHS if section == "data"}
     allowed = {f"training.{key}" for key in MAY_CHANGE}
     changed = {key: values for key, values in recipes.differences(old, new).items() if key not in files | allowed}

@@ -29,7 +29,7 @@ from heedful.training.lock import locked
 from heedful.training.loop import Loop, has_average, is_finished, stopped_message, write_average
 from heedful.training.preparation import Prepared
 from heedful.training.run_log import RunLog, read_log
-from heedful.training.step import Updater
+from heedful.training.step import Updater, memory_advice
 from heedful.training.validation import Validation
 
 
@@ -72,10 +72,7 @@ def train_settings(
     init: str | Path | None = None,
     device: str = "auto",
 ) -> Run:
-    if preset is not None:
-        settings = recipes.merged(from_preset(preset, settings), settings)
-    if init is not None:
-        settings = recipes.merged(settings, {"training": {"init": str(Path(init).absolute())}})
+    settings = completed(settings, preset, init)
     run, chosen_device = RunDirectory(out.absolute()), pick_device(device)
     _require_own(run)
     try:
@@ -84,7 +81,17 @@ def train_settings(
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
             raise
-        raise MachineError(_memory_message(error)) from error
+        checkpointed = settings.get("training", {}).get("checkpoint_activations", False)
+        raise MachineError(_memory_message(error, checkpointed)) from error
+
+
+def completed(settings: Settings, preset: str | None, init: str | Path | None) -> Settings:
+    """The settings with what a preset and a first model add to them."""
+    if preset is not None:
+        settings = recipes.merged(from_preset(preset, settings), settings)
+    if init is not None:
+        settings = recipes.merged(settings, {"training": {"init": str(Path(init).absolute())}})
+    return settings
 
 
 def _require_own(run: RunDirectory) -> None:
@@ -167,9 +174,6 @@ def _loop(run: RunDirectory, prepared: Prepared, updater: Updater, progress: Pro
     return Loop(run, recipe, updater, batches, validation, progress, log)
 
 
-def _memory_message(error: BaseException) -> str:
-    return (
-        f"Out of memory ({str(error).splitlines()[0] if str(error) else 'no more to be had'}). "
-        "What was saved is untouched. Lower training.batch_tokens (and raise training.accumulate to keep the update's "
-        "size), data.max_length or the model's size, and train into a new --out."
-    )
+def _memory_message(error: BaseException, checkpoint_activations: bool) -> str:
+    cause = str(error).splitlines()[0] if str(error) else "no more to be had"
+    return f"Out of memory ({cause}). {memory_advice(checkpoint_activations)}"

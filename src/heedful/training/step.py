@@ -49,6 +49,7 @@ class Updater:
     def __init__(self, model: Transformer, config: TrainingConfig) -> None:
         self.model = model
         self.config = config
+        model.checkpoint_activations = config.checkpoint_activations
         self.optimizer = make_optimizer(model)
         self.device = next(model.parameters()).device
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=config.precision == "fp16")
@@ -83,7 +84,7 @@ class Updater:
         loss = nll = 0.0
         for part, batch in enumerate(batches):
             seed_dropout(self.config.seed, step, part)
-            with _memory_errors(step, batch):
+            with self._memory_errors(step, batch):
                 with self._precision():
                     sums = batch_loss(self.model, batch.to(self.device), self.config.label_smoothing)
                 scaled: Tensor = self.scaler.scale(sums.smoothed / tokens)
@@ -116,21 +117,28 @@ class Updater:
             '"skip", in a new --out.'
         )
 
+    @contextmanager
+    def _memory_errors(self, step: int, batch: Batch) -> Iterator[None]:
+        """Where memory runs out: which sentence the batch owes its size to, and what to do."""
+        try:
+            yield
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            lengths = (batch.source_BS != PAD).sum(dim=1) + (batch.target_out_BT != PAD).sum(dim=1)
+            where = f"at step {step}" if step else "before the first step, with the largest batch"
+            raise MachineError(
+                f"Out of memory {where}: {len(batch.lines)} pairs, padded to {batch.source_BS.shape[1]} source and "
+                f"{batch.target_out_BT.shape[1]} target pieces. The longest is line "
+                f"{batch.lines[int(lengths.argmax())]} of the training text. "
+                f"{memory_advice(self.config.checkpoint_activations)}"
+            ) from error
 
-@contextmanager
-def _memory_errors(step: int, batch: Batch) -> Iterator[None]:
-    """Where memory runs out: which sentence the batch owes its size to, and what to lower."""
-    try:
-        yield
-    except (RuntimeError, MemoryError) as error:
-        if not is_out_of_memory(error):
-            raise
-        lengths = (batch.source_BS != PAD).sum(dim=1) + (batch.target_out_BT != PAD).sum(dim=1)
-        where = f"at step {step}" if step else "before the first step, with the largest batch"
-        raise MachineError(
-            f"Out of memory {where}: {len(batch.lines)} pairs, padded to {batch.source_BS.shape[1]} source and "
-            f"{batch.target_out_BT.shape[1]} target pieces. The longest is line {batch.lines[int(lengths.argmax())]} "
-            "of the training text. What was saved is untouched. Lower training.batch_tokens (and raise "
-            "training.accumulate to keep the update's size), data.max_length or the model's size, and train into a "
-            "new --out."
-        ) from error
+
+def memory_advice(checkpoint_activations: bool) -> str:
+    """What to do where memory runs out, given whether activations are checkpointed already."""
+    first = "Lower" if checkpoint_activations else "Set training.checkpoint_activations = true, or lower"
+    return (
+        f"What was saved is untouched. {first} training.batch_tokens (and raise training.accumulate to keep the "
+        "update's size), data.max_length or the model's size, and train into a new --out."
+    )

@@ -1,0 +1,73 @@
+"""Trees as a sequence of symbols, so that a model can translate words into them (section 6.3).
+
+bS bNP XX XX eNP bVP XX eVP eS: bNP begins an NP, eNP ends it, and every word is XX, which keeps the output short and
+leaves nothing to get wrong about words and tags (Vinyals et al. 2015). Letters alone, because a tokeniser that
+learns its pieces by script would cut (NP in two; so each symbol is one piece.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from heedful.text.trees import Bracket, steps, with_root
+
+WORD, BEGIN, END = "XX", "b", "e"
+
+
+def linearise(brackets: Sequence[Bracket], words: int) -> str:
+    """A tree's symbols, a space between them."""
+    prefix = {"open": BEGIN, "close": END}
+    return " ".join(WORD if isinstance(what, int) else f"{prefix[kind]}{what}" for kind, what in steps(brackets, words))
+
+
+def delinearise(output: str, words: int) -> tuple[Bracket, ...]:
+    """The brackets of any output at all, made a well-formed tree of exactly so many words.
+
+    1. What is none of the three symbols is dropped.
+    2. An end closes the innermost open constituent of its label, and with it all inside; where none is open it is
+       dropped.
+    3. At the end of the output everything open is closed.
+    4. Words too many are dropped from the end; words too few are added there, below the root alone.
+    5. A constituent without a word is dropped.
+    6. Where no constituent has every word, a new root has (TOP, which evalb does not count).
+
+    A well-formed output is taken as it stands.
+    """
+    found, seen = _spans(output.split())
+    clipped = [Bracket(label, min(start, words), min(end, words)) for label, start, end in found]
+    kept = [one for one in clipped if one.end > one.start]
+    if kept and (kept[0].start, kept[0].end) == (0, seen):  # seen < words: the root has the missing ones too
+        kept[0] = kept[0]._replace(end=words)
+    return with_root(kept, words)
+
+
+def is_well_formed(output: str, words: int) -> bool:
+    """Whether the output needs no repair: one root, matching ends, no constituent empty, every word there."""
+    return linearise(delinearise(output, words), words).split() == output.split()
+
+
+def _spans(symbols: list[str]) -> tuple[list[Bracket], int]:
+    """Constituents in the order in which they begin, and the number of words."""
+    found: list[Bracket] = []
+    opened: list[int] = []  # places in `found`
+    labels: Counter[str] = Counter()  # of what is open
+    words = 0
+    for symbol in symbols:
+        label = symbol[1:]
+        if symbol == WORD:
+            words += 1
+        elif symbol.startswith(BEGIN) and label:
+            opened.append(len(found))
+            labels[label] += 1
+            found.append(Bracket(label, words, words))
+        elif symbol.startswith(END) and labels[label]:
+            closed = ""
+            while closed != label:
+                place = opened.pop()
+                closed = found[place].label
+                labels[closed] -= 1
+                found[place] = found[place]._replace(end=words)
+    for place in opened:
+        found[place] = found[place]._replace(end=words)
+    return found, words

@@ -1,0 +1,83 @@
+"""From a treebank to text that a model can be trained on: words and linearised trees, line by line, in three parts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from heedful.errors import CorpusError
+from heedful.text.linear_trees import linearise
+from heedful.text.trees import bracketed, read_trees
+
+PARTS = ("train", "valid", "test")
+WORDS, TREES, GOLD = "words", "trees", "gold"
+SUFFIX = ".mrg"
+
+# The split of the Wall Street Journal that parsers are compared on, by section.
+_SECTIONS = {**{f"{number:02d}": "train" for number in range(2, 22)}, "22": "valid", "23": "test"}
+
+
+@dataclass(frozen=True)
+class Part:
+    """What of a treebank went into one part."""
+
+    name: str
+    files: int
+    trees: int
+    words: int
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.files:,} files, {self.trees:,} trees, {self.words:,} words"
+
+
+def treebank_files(top: Path) -> list[Path]:
+    """All *.mrg below a directory, by name."""
+    if not top.is_dir():
+        raise CorpusError(f"There is no directory {top}. Give the one that has the treebank's {SUFFIX} files.")
+    found = (Path(folder, name) for folder, _, names in os.walk(top) for name in names if name.endswith(SUFFIX))
+    return sorted(found)
+
+
+def split(files: list[Path]) -> dict[str, list[Path]]:
+    """Whole files, so that no article is in two parts.
+
+    Where they lie in folders 02 to 23, the sections of the Wall Street Journal: 02-21 train, 22 validation, 23 test.
+    Elsewhere by name: the last tenth test, the tenth before it validation, at least one file each.
+    """
+    by_section = [(_SECTIONS.get(path.parent.name), path) for path in files]
+    if set(PARTS) <= {part for part, _ in by_section}:
+        return {name: [path for part, path in by_section if part == name] for name in PARTS}
+    if len(files) < len(PARTS):
+        raise CorpusError(
+            f"{len(files)} {SUFFIX} file{'s' * (len(files) != 1)} found; training, validation and test text need "
+            "at least one each."
+        )
+    tenth = max(1, round(len(files) / 10))
+    train = len(files) - 2 * tenth
+    return {"train": files[:train], "valid": files[train : train + tenth], "test": files[train + tenth :]}
+
+
+def file_names() -> set[str]:
+    """The names of all that `write_parts` writes."""
+    return {f"{part}.{kind}" for part in PARTS for kind in (WORDS, TREES, GOLD)}
+
+
+def write_parts(parts: dict[str, list[Path]], out: Path) -> list[Part]:
+    """For each part: NAME.words and NAME.trees (the model's two sides) and NAME.gold (bracketed, to score by)."""
+    return [_write_part(name, files, out) for name, files in parts.items()]
+
+
+def _write_part(name: str, files: list[Path], out: Path) -> Part:
+    trees = [tree for path in files for tree in read_trees(path)]
+    if not trees:
+        raise CorpusError(f"{files[0]} and the other files of the {name} part have no trees.")
+    _write(out / f"{name}.{WORDS}", (" ".join(tree.words) for tree in trees))
+    _write(out / f"{name}.{TREES}", (linearise(tree.brackets, len(tree.words)) for tree in trees))
+    _write(out / f"{name}.{GOLD}", map(bracketed, trees))
+    return Part(name, len(files), len(trees), sum(len(tree.words) for tree in trees))
+
+
+def _write(path: Path, lines: Iterable[str]) -> None:
+    path.write_bytes("".join(f"{line}\n" for line in lines).encode("utf-8"))

@@ -1,0 +1,215 @@
+"""`heedful train --dry-run`: what a training would be and cost, before it is begun. Nothing is kept of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import torch
+
+from heedful import recipes
+from heedful.config import ModelConfig, Recipe
+from heedful.data.batches import Lengths, cut, order_by_length
+from heedful.data.store import Store
+from heedful.devices import cores, pick_device
+from heedful.errors import CorpusError
+from heedful.recipes import Settings
+from heedful.storage.run_directory import RunDirectory
+from heedful.text.corpus import Corpus
+from heedful.text.tokenizer import Tokenizer
+from heedful.training import choices, machine, preparation
+from heedful.training.allocator import keep_memory
+from heedful.training.choices import CorpusSize
+from heedful.training.display import say
+from heedful.training.estimate import ASSUMED_LENGTH, BatchShape, Estimate, estimate, smaller_batch
+from heedful.training.run import completed
+
+# Without these there is nothing to count.
+_NEEDED = {"vocab_size", "N", "d_model", "d_ff", "h", "dropout", "steps", "batch_tokens"}
+_CHOSEN = "chosen: "
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What would be trained."""
+
+    recipe: Recipe
+    model: ModelConfig
+    lengths: tuple[Lengths, Lengths] | None  # pieces of every source and target, where the text was read
+    chosen: tuple[str, ...] = ()  # keys, values and why
+    missing: tuple[Path, ...] = ()  # files
+
+    def estimate(self, recipe: Recipe, gpu: bool) -> Estimate:
+        """Of this recipe, or of one like it."""
+        shapes = None if self.lengths is None else batch_shapes(*self.lengths, recipe.training.batch_tokens)
+        return estimate(recipe, self.model, shapes, gpu)
+
+
+@dataclass(frozen=True)
+class Report:
+    plan: Plan
+    estimate: Estimate
+    device: torch.device
+    available: int | None  # bytes of memory; None where the system does not say
+    refusal: str | None  # why it cannot be trained here, and what could
+    speed: float | None  # FLOP/s measured here; None where it is refused
+
+
+def dry_run(settings: Settings, out: Path | None, preset: str | None, init: str | None, device: str) -> Report:
+    chosen_device = pick_device(device)
+    planned = plan(completed(settings, preset, init), out, chosen_device)
+    cost = planned.estimate(planned.recipe, gpu=chosen_device.type == "cuda")
+    available = machine.available_memory(chosen_device)
+    refusal = speed = None
+    if available is not None and cost.memory.total > available:
+        refusal = _refusal(planned, cost, available, chosen_device)
+    else:
+        speed = _speed(planned, chosen_device)
+    return Report(planned, cost, chosen_device, available, refusal, speed)
+
+
+def plan(settings: Settings, out: Path | None, device: torch.device) -> Plan:
+    """As `heedful train` would begin or continue: by the run that is there, by the settings where they say all, or by
+    reading the text."""
+    if out is not None and RunDirectory(out).config.is_file():
+        return _plan_of_run(RunDirectory(out.absolute()), settings)
+    settings = preparation.with_init(settings)
+    some = choices.choose(settings, CorpusSize(10_000, 200_000), gpu=device.type == "cuda")
+    recipes.build(choices.apply(settings, some))  # a wrong value is said before any text is read
+    left = [(choice.section, choice.key) for choice in some]
+    data = settings.get("data", {})
+    ready = "tokenizer" in data and Path(data["tokenizer"]).is_file()
+    if not ready and "vocab_size" not in data:
+        left.insert(0, ("data", "vocab_size"))
+    missing = _missing(settings)
+    if left and not missing:
+        return _plan_of_text(settings, device)
+    if needed := [f"{section}.{key}" for section, key in left if key in _NEEDED]:
+        raise CorpusError(
+            f"{', '.join(needed)} would be chosen from the text, but it is not here: "
+            f"{', '.join(map(str, missing))}. Put it there, or set these keys."
+        )
+    return _plan_of_settings(settings, missing)
+
+
+def _missing(settings: Settings) -> tuple[Path, ...]:
+    files: list[Path] = []
+    for corpus in preparation.corpora(settings):
+        files += corpus.files() if isinstance(corpus, Corpus) else ()
+    tokenizer = settings.get("data", {}).get("tokenizer")
+    files += [Path(tokenizer)] if tokenizer else []
+    return tuple(path for path in files if not path.is_file())
+
+
+def _plan_of_run(run: RunDirectory, settings: Settings) -> Plan:
+    old = run.recipe()
+    recipe = recipes.build(recipes.merged(recipes.as_settings(old), settings))
+    preparation.require_same(run, old, recipe)
+    model = replace(recipe.model, vocab_size=Tokenizer.read(run.tokenizer).vocab_size)
+    return Plan(recipe, model, _lengths(Store(run.data / "training")))
+
+
+def _plan_of_text(settings: Settings, device: torch.device) -> Plan:
+    """Prepares the run in a place that is removed again."""
+    chosen = []
+
+    def hear(text: str) -> None:
+        if text.startswith(_CHOSEN):
+            chosen.append(text.removeprefix(_CHOSEN))
+        else:
+            say(text)
+
+    with TemporaryDirectory(prefix="heedful-") as directory:
+        prepared = preparation.begin(RunDirectory(Path(directory) / "run"), settings, device, hear)
+        model = replace(prepared.recipe.model, vocab_size=prepared.tokenizer.vocab_size)
+        return Plan(prepared.recipe, model, _lengths(prepared.train), tuple(chosen))
+
+
+def _plan_of_settings(settings: Settings, missing: tuple[Path, ...]) -> Plan:
+    recipe = recipes.build(settings)
+    tokenizer = Path(recipe.data.tokenizer)
+    ready = recipe.data.tokenizer and tokenizer not in missing
+    vocab_size = Tokenizer.read(tokenizer).vocab_size if ready else recipe.data.vocab_size
+    return Plan(recipe, replace(recipe.model, vocab_size=vocab_size), None, missing=missing)
+
+
+def _lengths(store: Store) -> tuple[Lengths, Lengths]:
+    return store.lengths("source"), store.lengths("target")
+
+
+def batch_shapes(source: Lengths, target: Lengths, batch_tokens: int) -> list[BatchShape]:
+    """The shapes of an epoch's batches, which are the same in every epoch (data/batches.py)."""
+    order, _ = order_by_length(source, target)
+    source, target = source[order], target[order]
+    starts = cut(source, target, batch_tokens)
+    columns = (
+        np.diff(starts),
+        np.maximum.reduceat(source, starts[:-1]),
+        np.maximum.reduceat(target, starts[:-1]),
+        np.add.reduceat(target.astype(np.int64), starts[:-1]),
+    )
+    return [BatchShape(*map(int, row)) for row in zip(*columns, strict=True)]
+
+
+def _speed(planned: Plan, device: torch.device) -> float:
+    """Measured with the memory and the threads that training has."""
+    say("measuring the speed of this machine")
+    keep_memory()
+    training = planned.recipe.training
+    torch.set_num_threads(training.threads or cores())
+    length = min(ASSUMED_LENGTH, planned.recipe.data.max_length)
+    if planned.lengths is not None:
+        length = round(float(np.mean(planned.lengths)))
+    return machine.flops_per_second(planned.model, training, device, length)
+
+
+def _refusal(planned: Plan, cost: Estimate, available: int, device: torch.device) -> str:
+    """What is needed and what is there, and every single change that would make it fit."""
+
+    def total(recipe: Recipe) -> int:
+        return planned.estimate(recipe, gpu=device.type == "cuda").memory.total
+
+    ways = _ways(planned.recipe, lambda recipe: total(recipe) <= available)
+    needed = f"{gigabytes(cost.memory.total)} of memory needed, {gigabytes(available)} available ({device.type})"
+    if not ways:
+        fixed = cost.memory.weights + cost.memory.gradients + cost.memory.moments
+        return (
+            f"This cannot be trained here: {needed}. Weights, gradients and moments alone are {gigabytes(fixed)}, and "
+            "not even the smallest batch fits besides. Take a smaller model (model.d_model, model.N, "
+            "data.vocab_size), lower data.max_length, or take a machine with more memory."
+        )
+    listed = "; or ".join(f"{words} ({gigabytes(total(recipe))})" for words, recipe in ways)
+    return f"This cannot be trained here: {needed}. What would fit: {listed}."
+
+
+def _ways(recipe: Recipe, fits: Callable[[Recipe], bool]) -> list[tuple[str, Recipe]]:
+    """Changes that fit, each with the words for it."""
+    training = recipe.training
+    again = replace(recipe, training=replace(training, checkpoint_activations=True))
+    half = replace(recipe, training=replace(training, precision="bf16"))
+    checkpoints = "training.checkpoint_activations = true"
+    ways = []
+    if parts := smaller_batch(recipe, fits):
+        ways.append((_parts(parts), parts))
+    if not training.checkpoint_activations and fits(again):
+        ways.append((checkpoints, again))
+    if training.precision == "fp32" and fits(half):
+        ways.append(('training.precision = "bf16"', half))
+    if not ways and (parts := smaller_batch(again, fits)):
+        ways.append((f"{checkpoints} and {_parts(parts)}", parts))
+    return ways
+
+
+def _parts(recipe: Recipe) -> str:
+    training = recipe.training
+    return (
+        f"training.batch_tokens = {training.batch_tokens} with training.accumulate = {training.accumulate}, "
+        "the same update in smaller parts"
+    )
+
+
+def gigabytes(size: float) -> str:
+    return f"{size / 1e9:.2f} GB"

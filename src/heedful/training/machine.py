@@ -1,0 +1,92 @@
+"""This machine: how much memory is free, and how fast it trains."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from time import perf_counter
+
+import torch
+
+from heedful.config import BOS, EOS, ModelConfig, TrainingConfig
+from heedful.data.batches import Batch
+from heedful.model.complexity import training_flops
+from heedful.model.transformer import Transformer
+from heedful.training.step import Updater
+
+_SECONDS = 2.0  # of measuring
+_FIRST_ROWS = 4  # sentences of the first batch that is timed
+# Control groups of either version: where they are, the limit, what is used, and which of that could be given back.
+_GROUPS = (
+    ("", "sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"),
+    ("memory", "sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+)
+
+
+def available_memory(device: torch.device, root: Path = Path("/")) -> int | None:
+    """Bytes that can be had; None where the system does not say. `root` is for tests."""
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    return min([*_free(root), *_left_by_groups(root)], default=None)
+
+
+def _free(root: Path) -> Iterator[int]:
+    for line in _lines(root / "proc/meminfo"):
+        if line.startswith("MemAvailable:"):
+            yield int(line.split()[1]) * 1024
+
+
+def _left_by_groups(root: Path) -> Iterator[int]:
+    """What the control groups of this process (a container's, a job's) leave it: each has a limit of its own."""
+    for line in _lines(root / "proc/self/cgroup"):
+        _, controllers, path = line.split(":", 2)
+        for controller, top, limit, usage, cache in _GROUPS:
+            if controller in controllers.split(","):
+                own = Path(path.strip("/"))
+                for group in (own, *own.parents):
+                    yield from _left(root / top / group, limit, usage, cache)
+
+
+def _left(group: Path, limit: str, usage: str, cache: str) -> Iterator[int]:
+    most, used = _lines(group / limit), _lines(group / usage)
+    if not (most and used and most[0].isdecimal()):  # "max": no limit
+        return
+    reclaimable = [int(line.split()[1]) for line in _lines(group / "memory.stat") if line.startswith(f"{cache} ")]
+    yield int(most[0]) - int(used[0]) + sum(reclaimable)
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError):
+        return []
+
+
+def flops_per_second(
+    config: ModelConfig, training: TrainingConfig, device: torch.device, length: int, seconds: float = _SECONDS
+) -> float:
+    """Counted FLOPs a second of real forward and backward passes, on a slice of the model: one layer of each stack,
+    and of the vocabulary the share that belongs to one layer.
+
+    Batches grow as long as there is time; the fastest counts. Adam's own time is left out: with the thousands of
+    tokens of a step it is a few hundredths.
+    """
+    part = replace(config, N=1, vocab_size=max(EOS + 1, config.vocab_size // config.N))
+    updater = Updater(Transformer(part).to(device), training)
+    fastest, rows, began = 0.0, _FIRST_ROWS, perf_counter()
+    updater.try_batch(_batch(1, length))  # the first pass of a process is slow
+    while not fastest or perf_counter() - began < seconds:
+        rows = max(1, min(rows, training.batch_tokens // length))
+        before = perf_counter()
+        updater.try_batch(_batch(rows, length))
+        elapsed = perf_counter() - before
+        flops = training_flops(part, rows, length, length, checkpointed=training.checkpoint_activations)
+        fastest = max(fastest, flops / elapsed)
+        rows = rows * 2 if elapsed < seconds / 4 else rows
+    return fastest
+
+
+def _batch(rows: int, length: int) -> Batch:
+    source, target = (torch.full((rows, length), piece) for piece in (EOS, BOS))
+    return Batch(source, target, source, rows * length, tuple(range(rows)))

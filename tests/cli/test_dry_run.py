@@ -1,0 +1,246 @@
+"""`heedful train --dry-run`: what a training would need, on standard output; nothing is written."""
+
+from __future__ import annotations
+
+import functools
+import re
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import heedful as api
+import tasks
+from heedful import presets, recipes
+from heedful.config import Recipe
+from heedful.model.transformer import Transformer
+from heedful.training import machine
+from tasks import Outcome, Program
+
+RECIPES = Path(__file__).parents[2] / "recipes"
+PAPERS = ("wmt14-en-de-base", "wmt14-en-de-big", "wmt14-en-fr-base", "wmt14-en-fr-big")
+
+
+measured = machine.flops_per_second
+
+
+@pytest.fixture(autouse=True)
+def fast_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A GFLOP a second, without measuring; one test measures."""
+    monkeypatch.setattr(machine, "flops_per_second", lambda *_: 1e9)
+
+
+@pytest.fixture
+def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where temporary files go, and the working directory."""
+    monkeypatch.chdir(tmp_path)
+    place = tmp_path / "scratch"
+    place.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(place))
+    return place
+
+
+def figures(outcome: Outcome) -> dict[str, str]:
+    """Name → rest of each line of the report."""
+    assert outcome.err.count("Traceback") == 0
+    return dict(line.split(": ", 1) for line in outcome.out.splitlines() if not line.startswith("chosen"))
+
+
+def contents(directory: Path) -> dict[str, tuple[int, bytes]]:
+    files = sorted(path for path in directory.rglob("*") if path.is_file())
+    return {str(path): (path.stat().st_mtime_ns, path.read_bytes()) for path in files}
+
+
+def count(text: str) -> int:
+    return int(re.sub(r"[^\d].*", "", text.replace(",", "")))
+
+
+def with_memory(monkeypatch: pytest.MonkeyPatch, available: float) -> None:
+    monkeypatch.setattr(machine, "available_memory", lambda *_: int(available))
+
+
+def test_four_files_and_nothing_else(heedful: Program, corpus: dict[str, str], scratch: Path) -> None:
+    """The choices are those of `heedful train`, and so is the model; no --out is needed, and nothing is left behind."""
+    before = contents(scratch.parent)
+    outcome = heedful("train", *tasks.file_options(corpus), "--dry-run", "--set", "training.steps=1")
+    assert outcome.code == 0, outcome.err
+    assert (contents(scratch.parent), list(scratch.parent.iterdir())) == (before, [scratch])
+    assert list(scratch.iterdir()) == []
+    chosen = {line.split()[1] for line in outcome.out.splitlines() if line.startswith("chosen: ")}
+    assert {"data.vocab_size", "model.N", "model.d_model", "training.batch_tokens"} <= chosen
+    assert "training.steps" not in chosen
+    found = figures(outcome)
+    run = api.train(out=scratch.parent / "run", set={**corpus, "training.steps": 1, "training.threads": 1})
+    assert count(found["parameters"]) == api.load(run.path).model.transformer.parameter_count()
+    assert count(found["target tokens a step"]) == run.progress.tokens  # the corpus is a single batch
+    assert "the text's own batches" in found["FLOPs a step, counted"]
+
+
+def test_a_run_that_has_begun_is_not_touched(heedful: Program, tiny_run: Path) -> None:
+    before = contents(tiny_run)
+    outcome = heedful("train", "--out", tiny_run, "--dry-run", "--set", "training.steps=1000000000")
+    assert outcome.code == 0, outcome.err
+    assert contents(tiny_run) == before
+    assert count(figures(outcome)["parameters"]) == api.load(tiny_run).model.transformer.parameter_count()
+    assert "1,000,000,000 steps" in outcome.out
+    refused = heedful("train", "--out", tiny_run, "--dry-run", "--set", "model.d_ff=64")
+    assert (refused.code, refused.out) == (2, "")
+    assert "began with other settings: model.d_ff was 32, now 64" in refused.err
+
+
+def test_fine_tuning_has_the_shape_of_the_first_model(
+    heedful: Program, model: Path, corpus: dict[str, str], scratch: Path
+) -> None:
+    outcome = heedful("train", *tasks.file_options(corpus), "--init", model, "--dry-run")
+    assert outcome.code == 0, outcome.err
+    assert count(figures(outcome)["parameters"]) == api.load(model).model.transformer.parameter_count()
+
+
+def test_a_preset_with_files(heedful: Program, corpus: dict[str, str], scratch: Path) -> None:
+    options = ("--preset", "base", "--set", "data.vocab_size=300")
+    outcome = heedful("train", *tasks.file_options(corpus), *options, "--dry-run")
+    assert outcome.code == 0, outcome.err
+    with torch.device("meta"):
+        whole = Transformer(presets.base(vocab_size=300)).parameter_count()
+    assert count(figures(outcome)["parameters"]) == pytest.approx(whole, rel=0.001)  # the text may have fewer pieces
+    assert "FLOPs of the run, the paper's estimate" in outcome.out
+
+
+GONE = {f"data.{key}": "/nowhere/text" for key in ("source", "target", "valid_source", "valid_target")}
+
+
+def test_without_data_where_the_settings_say_all(heedful: Program, scratch: Path) -> None:
+    options = tasks.set_options({**tasks.TINY, **GONE})
+    outcome = heedful("train", "--dry-run", "--source", "/nowhere/text", *options)
+    assert outcome.code == 0, outcome.err
+    found = figures(outcome)
+    assert found["data not found here"] == "/nowhere/text and 3 more"
+    with torch.device("meta"):
+        expected = Transformer(presets.ModelConfig(vocab_size=300, N=1, d_model=16, d_ff=32, h=2)).parameter_count()
+    assert count(found["parameters"]) == expected
+    assert found["target tokens a step"] == "64 at most (1 × 64 padded)"
+
+
+@pytest.mark.parametrize("key", ["data.vocab_size", "model.d_model", "training.steps", "training.batch_tokens"])
+@pytest.mark.parametrize("tokenizer", [{}, {"data.tokenizer": "/nowhere/tokenizer.model"}])
+def test_without_data_where_something_is_to_be_chosen_from_it(
+    heedful: Program, scratch: Path, key: str, tokenizer: dict[str, str]
+) -> None:
+    given = {name: value for name, value in {**tasks.TINY, **GONE, **tokenizer}.items() if name != key}
+    outcome = heedful("train", "--dry-run", "--source", "/nowhere/text", *tasks.set_options(given))
+    assert (outcome.code, outcome.out) == (3, "")
+    assert f"{key} would be chosen from the text, but it is not here: /nowhere/text" in outcome.err
+
+
+def test_wrong_settings_are_wrong_here_too(heedful: Program, scratch: Path) -> None:
+    options = tasks.set_options({**tasks.TINY, **GONE, "model.h": 5})
+    outcome = heedful("train", "--dry-run", "--source", "/nowhere/text", *options)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert "does not divide" in outcome.err
+    assert heedful("train", "--dry-run").code == 2
+    assert heedful("train", RECIPES / "wmt14-en-de-bse.toml", "--dry-run").code == 2
+
+
+def settings_in(message: str) -> list[str]:
+    """The first change that a refusal proposes, as options."""
+    first = message.split("What would fit: ")[1].split("; or ")[0]
+    found = re.findall(r'((?:training|data|model)\.\w+) = ("?\w+"?)', first)
+    assert found, message
+    return tasks.set_options(dict(found))
+
+
+@pytest.mark.parametrize("available", [17e9, 8e9, 4.5e9])
+def test_what_does_not_fit_is_refused_with_what_would(
+    heedful: Program, scratch: Path, monkeypatch: pytest.MonkeyPatch, available: float
+) -> None:
+    """Base with 25,000 tokens at once; the change that the refusal names is tried, and fits."""
+    with_memory(monkeypatch, available)
+    monkeypatch.setattr(machine, "flops_per_second", lambda *_: pytest.fail("measured for nothing"))
+    whole = ("--set", "training.batch_tokens=25000", "--set", "training.accumulate=1")
+    refused = heedful("train", RECIPES / "wmt14-en-de-base.toml", "--dry-run", *whole)
+    assert refused.code == 4
+    needed = figures(refused)["memory, in all"]
+    assert float(needed.split()[0]) * 1e9 > available
+    assert f"{needed} of memory needed, {available / 1e9:.2f} GB available (cpu)" in refused.err
+    assert "time, estimated" not in refused.out
+    monkeypatch.setattr(machine, "flops_per_second", lambda *_: 1e9)
+    advice = settings_in(refused.err)
+    fitting = heedful("train", RECIPES / "wmt14-en-de-base.toml", "--dry-run", *whole, *advice)
+    assert fitting.code == 0, fitting.err
+    parts = dict(option.split("=") for option in advice[1::2])
+    assert int(parts["training.batch_tokens"]) * int(parts["training.accumulate"]) == pytest.approx(25_000, rel=0.01)
+
+
+def test_a_model_that_fits_with_no_batch_is_refused(
+    heedful: Program, scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_memory(monkeypatch, 1.1e9)
+    refused = heedful("train", RECIPES / "wmt14-en-de-base.toml", "--dry-run")
+    assert refused.code == 4
+    assert "Weights, gradients and moments alone are 1.01 GB" in refused.err
+    assert "Take a smaller model" in refused.err
+
+
+def test_a_machine_that_does_not_say_its_memory(
+    heedful: Program, scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "available_memory", lambda *_: None)
+    outcome = heedful("train", RECIPES / "wmt14-en-de-base.toml", "--dry-run")
+    assert outcome.code == 0
+    assert "memory available" not in outcome.out
+
+
+def recipe_of(name: str) -> Recipe:
+    return recipes.build(recipes.read(RECIPES / f"{name}.toml"))
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_the_papers_recipes_are_the_presets_and_sections_5_and_6_1(name: str) -> None:
+    recipe, (_, _, languages, size) = recipe_of(name), name.split("-")
+    preset = presets.named(size)
+    dropout = 0.3 if (languages, size) == ("de", "big") else 0.1
+    assert recipe.model == replace(preset.model(37_000), dropout=dropout)
+    assert recipe.data.vocab_size == {"de": 37_000, "fr": 32_000}[languages]
+    training: dict[str, Any] = {**preset.training, "learning_rate": 1.0, "clip_norm": 0.0, "precision": "fp32"}
+    tokens = training.pop("batch_tokens")
+    assert recipe.training.batch_tokens * recipe.training.accumulate == tokens == 25_000
+    assert {key: getattr(recipe.training, key) for key in training} == training
+    assert (recipe.training.save_every, recipe.training.keep) == ((1_500, 5) if size == "base" else (600, 20))
+    assert (recipe.decoding.beam, recipe.decoding.alpha, recipe.decoding.max_extra) == (4, 0.6, 50)
+    assert len(recipe.data.source) == len(recipe.data.target) == {"de": 3, "fr": 5}[languages]
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_the_papers_recipes_dry_run_on_an_ordinary_machine(
+    heedful: Program, scratch: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    with_memory(monkeypatch, 8e9)
+    outcome = heedful("train", RECIPES / f"{name}.toml", "--data-root", scratch, "--dry-run")
+    assert outcome.code == 0, outcome.err
+    found = figures(outcome)
+    recipe = recipe_of(name)
+    with torch.device("meta"):
+        built = Transformer(replace(recipe.model, vocab_size=recipe.data.vocab_size)).parameter_count()
+    assert count(found["parameters"]) == built
+    big = name.endswith("big")
+    counted = float(found["FLOPs of the run, counted"].split()[0])
+    expected = 9.6e18 if big else 0.94e18
+    assert counted == pytest.approx(expected, rel=0.02 if "-de-" in name else 0.1)  # French has fewer pieces
+    assert found["FLOPs of the run, the paper's estimate"].split()[0] == ("2.3e19" if big else "3.3e18")
+    assert found["data not found here"].startswith(f"{scratch}/data/wmt14/")
+    seconds = counted / 1e9
+    assert found["time, estimated"].startswith(f"{seconds / (365 * 86_400):,.0f}"[:2])
+    memory = [float(found[f"memory, {part}"].split()[0]) for part in ("weights", "gradients", "Adam's two moments")]
+    assert memory == pytest.approx([built * size / 1e9 for size in (4, 4, 8)], abs=0.01)
+    assert list(scratch.iterdir()) == []
+
+
+def test_the_speed_is_measured(heedful: Program, tiny_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "flops_per_second", functools.partial(measured, seconds=0.1))
+    outcome = heedful("train", "--out", tiny_run, "--dry-run")
+    assert outcome.code == 0, outcome.err
+    speed = float(re.search(r"at ([\d.,]+) GFLOP/s", outcome.out).group(1).replace(",", ""))  # type: ignore[union-attr]
+    assert 0.001 < speed < 10_000

@@ -1,0 +1,238 @@
+"""Labelled brackets: counted by hand, and against a scorer that walks nested trees and crosses pairs off a list.
+
+evalb itself (with COLLINS.prm) was compared once on 11,742 repaired outputs of the Penn Treebank sample, sentence by
+sentence: matched, gold, test and crossing brackets were equal everywhere. docs/parsing.md says how.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heedful.errors import InputError
+from heedful.evaluation.parsing import BracketScores, require_same_words, score_brackets, score_outputs
+from heedful.text.linear_trees import linearise
+from heedful.text.trees import Tree, read_trees
+
+Score = Callable[[str, str], BracketScores]
+
+
+@pytest.fixture
+def trees(write_text: Callable[..., Path]) -> Callable[[str], list[Tree]]:
+    return lambda text: list(read_trees(write_text("trees", text)))
+
+
+@pytest.fixture
+def score(trees: Callable[[str], list[Tree]]) -> Score:
+    """`score(gold, found)`, both as bracketed trees."""
+    return lambda gold, found: score_brackets(trees(gold), [tree.brackets for tree in trees(found)])
+
+
+def test_a_tree_against_itself(score: Score) -> None:
+    tree = "(S (NP (DT the) (NN dog)) (VP (VBZ barks)) (. .))"
+    one = score(tree, tree)
+    # S, NP, VP: 3 brackets, all right
+    assert (one.gold, one.found, one.right, one.complete, one.crossing) == (3, 3, 3, 1, 0)
+    assert (one.precision, one.recall, one.f1, one.complete_match) == (100, 100, 100, 100)
+
+
+def test_attachment(score: Score) -> None:
+    """She saw (the man with a hat), or (saw the man) (with a hat)."""
+    gold = "(S (NP (PRP she)) (VP (VBD saw) (NP (NP (DT a) (NN man)) (PP (IN with) (NP (DT a) (NN hat))))))"
+    found = "(S (NP (PRP she)) (VP (VP (VBD saw) (NP (DT a) (NN man))) (PP (IN with) (NP (DT a) (NN hat)))))"
+    one = score(gold, found)
+    # gold:  S 0-7, NP 0-1, VP 1-7, NP 2-7, NP 2-4, PP 4-7, NP 5-7   7 brackets
+    # found: S 0-7, NP 0-1, VP 1-7, VP 1-4, NP 2-4, PP 4-7, NP 5-7   7 brackets, 6 of them gold's
+    assert (one.gold, one.found, one.right, one.complete) == (7, 7, 6, 0)
+    assert one.f1 == pytest.approx(100 * 6 / 7)
+    # VP 1-4 overlaps NP 2-7, and neither is inside the other
+    assert one.crossing == 1
+
+
+def test_labels_count(score: Score) -> None:
+    one = score("(S (NP (NN a)) (VP (VB b)))", "(S (VP (NN a)) (VP (VB b)) )")
+    # gold S 0-2, NP 0-1, VP 1-2; found S 0-2, VP 0-1, VP 1-2: 2 right
+    assert (one.gold, one.found, one.right) == (3, 3, 2)
+
+
+def test_precision_is_of_what_was_found_and_recall_of_gold(score: Score) -> None:
+    one = score("(S (NP (NN a)) (VP (VB b) (NP (NN c))))", "(S (NP (NN a)) (VB b) (NN c))")
+    # gold S 0-3, NP 0-1, VP 1-3, NP 2-3; found S 0-3, NP 0-1: 2 right
+    assert one.precision == 100 * 2 / 2
+    assert one.recall == 100 * 2 / 4
+    assert one.f1 == pytest.approx(100 * 2 * 1.0 * 0.5 / 1.5)
+
+
+def test_a_bracket_counts_as_often_as_it_stands_there(score: Score) -> None:
+    one = score("(S (NP (NP (NP (NN a)))) (VB b))", "(S (NP (NP (NN a))) (VB b))")
+    # NP 0-1 stands three times in gold and twice in found: 2 right, and S
+    assert (one.gold, one.found, one.right, one.complete) == (4, 3, 3, 0)
+
+
+def test_punctuation_has_no_place(score: Score) -> None:
+    gold = "(S (`` ``) (NP (NN a) (, ,)) (VP (VB b)) (: --) ('' '') (. .))"
+    found = "(S (`` ``) (NP (NN a)) (, ,) (VP (VB b) (: --) ('' '') (. .)))"
+    one = score(gold, found)
+    # without punctuation both are S 0-2, NP 0-1, VP 1-2
+    assert (one.gold, one.found, one.right, one.complete, one.crossing) == (3, 3, 3, 1, 0)
+
+
+def test_brackets_of_punctuation_alone_do_not_count(score: Score) -> None:
+    one = score("(S (NP (NN a)) (PRN (, ,) (: --)))", "(S (NP (NN a)) (NP (, ,)) (: --))")
+    assert (one.gold, one.found, one.right) == (2, 2, 2)  # S and NP
+
+
+def test_other_marks_are_words(score: Score) -> None:
+    """-LRB-, $ and # are no punctuation to evalb."""
+    one = score("(NP (-LRB- -LRB-) (QP ($ $) (CD 5)))", "(NP (-LRB- -LRB-) (QP ($ $)) (CD 5))")
+    assert (one.gold, one.found, one.right) == (2, 2, 1)
+
+
+@pytest.mark.parametrize("root", ["TOP", "S1"])
+def test_the_outermost_root_does_not_count(score: Score, root: str) -> None:
+    one = score("(S (NP (NN a)) (VB b))", f"({root} (S (NP (NN a)) (VB b)))")
+    assert (one.gold, one.found, one.complete) == (2, 2, 1)
+
+
+def test_adverbs_and_particles_are_one_label(score: Score) -> None:
+    one = score("(VP (VB b) (PRT (RP up)) (ADVP (RB so)))", "(VP (VB b) (ADVP (RP up)) (PRT (RB so)))")
+    assert (one.right, one.complete) == (3, 1)
+
+
+def test_counts_are_summed_before_they_are_divided(score: Score) -> None:
+    gold = "(S (NP (NN a)) (VP (VB b)))\n(NP (NN a))"
+    found = "(S (NN a) (VB b))\n(NP (NN a))"
+    one = score(gold, found)
+    # 3 + 1 in gold, 1 + 1 found, 1 + 1 right: the mean of the sentences' recalls would be 66.7 %
+    assert one.recall == 100 * 2 / 4
+    assert one.complete_match == 50
+
+
+def test_sentences_of_punctuation_alone_are_skipped(score: Score) -> None:
+    one = score("(X (. .))\n(NP (NN a))", "(NP (. .))\n(VP (NN a))")
+    assert (one.sentences, one.skipped, one.gold, one.found, one.right) == (2, 1, 1, 1, 0)
+    assert one.complete_match == 0
+
+
+def test_nothing_found_is_a_zero(score: Score) -> None:
+    one = score("(NP (NN a))", "(TOP (NN a))")
+    assert (one.precision, one.recall, one.f1) == (0, 0, 0)
+
+
+def test_outputs_are_repaired_and_those_that_needed_it_counted(trees: Callable[[str], list[Tree]]) -> None:
+    gold = trees("(S (NP (NN a)) (VP (VB b)))\n" * 3)
+    outputs = ["bS bNP XX eNP bVP XX eVP eS", "bS bNP XX eNP bVP XX", "bS bNP XX"]
+    scores = score_outputs(gold, outputs)
+    # the second ends too early and is closed; the third has S 0-2 and NP 0-1, both right, and no VP
+    assert (scores.all.right, scores.all.found, scores.all.gold) == (3 + 3 + 2, 3 + 3 + 2, 9)
+    assert (scores.well_formed, scores.all.complete) == (1, 2)
+    assert "well-formed before repair 33.33 % (1 outputs)" in str(scores)
+    assert "F1 94.12 (precision 100.00, recall 88.89)" in str(scores)  # 2 · 8 / (8 + 9)
+
+
+def test_short_sentences_are_counted_with_punctuation(trees: Callable[[str], list[Tree]]) -> None:
+    gold = trees("".join(f"(S {'(NN a) ' * words} (. .))\n" for words in (38, 39, 40)))
+    outputs = [linearise(tree.brackets, len(tree.words)) for tree in gold]
+    assert score_outputs(gold, outputs).short.sentences == 2
+
+
+@pytest.mark.parametrize(
+    ("sentences", "message"),
+    [(["a b"], "1 sentences and 2 trees"), (["a b", "a c"], "Line 2: the sentence"), (["a b", ""], "Line 2")],
+)
+def test_trees_of_other_sentences_are_refused(
+    trees: Callable[[str], list[Tree]], sentences: list[str], message: str
+) -> None:
+    gold = trees("(NP (NN a) (NN b))\n(NP (NN c))")
+    with pytest.raises(InputError, match=message):
+        require_same_words(gold, sentences)
+    require_same_words(gold, ["a b", " c "])
+
+
+# A second scorer, on nested lists: (label, [children]); a word is its tag.
+Nested = Any
+PUNCTUATION = [",", ":", "``", "''", "."]
+LEAVES = st.sampled_from(["NN", "VB", "RB", *PUNCTUATION])
+LABELS = st.sampled_from(["S", "NP", "ADVP", "PRT", "TOP"])
+
+
+@st.composite
+def two_trees(draw: st.DrawFn) -> tuple[list[str], Nested, Nested]:
+    tags = draw(st.lists(LEAVES, min_size=1, max_size=7))
+    return tags, draw(nested(tags)), draw(nested(tags))
+
+
+@st.composite
+def nested(draw: st.DrawFn, tags: list[str]) -> Nested:
+    """Some tree over the tags: cut anywhere, the parts trees or bare words."""
+    label = draw(LABELS)
+    if len(tags) == 1:
+        inner = [tags[0]]
+    else:
+        cut = draw(st.integers(1, len(tags) - 1))
+        inner = [
+            part[0] if len(part) == 1 and draw(st.booleans()) else draw(nested(part))
+            for part in (tags[:cut], tags[cut:])
+        ]
+    return (label, inner) if draw(st.integers(0, 3)) else (label, [(draw(LABELS), inner)])
+
+
+def spans(node: Nested, start: int, found: list[tuple[str, int, int]]) -> int:
+    """Adds the brackets that count to `found`; the number of counting words before and in `node`."""
+    if isinstance(node, str):
+        return start + (node not in PUNCTUATION)
+    end = start
+    for child in node[1]:
+        end = spans(child, end, found)
+    label = "ADVP" if node[0] == "PRT" else node[0]
+    if end > start and label != "TOP":
+        found.append((label, start, end))
+    return end
+
+
+def written(node: Nested) -> str:
+    return f"({node} w)" if isinstance(node, str) else f"({node[0]} {' '.join(map(written, node[1]))})"
+
+
+@given(two_trees())
+def test_the_same_as_a_scorer_that_walks_the_trees(
+    tmp_path_factory: pytest.TempPathFactory, drawn: tuple[list[str], Nested, Nested]
+) -> None:
+    tags, gold, found = drawn
+    path = tmp_path_factory.getbasetemp() / "pair"
+    path.write_text(f"{written(gold)}\n{written(found)}\n", encoding="utf-8")
+    first, second = read_trees(path)
+    one = score_brackets([first], [second.brackets])
+    if all(tag in PUNCTUATION for tag in tags):
+        assert one == BracketScores(sentences=1, skipped=1)
+        return
+    gold_spans: list[tuple[str, int, int]] = []
+    found_spans: list[tuple[str, int, int]] = []
+    spans(gold, 0, gold_spans)
+    spans(found, 0, found_spans)
+    left, right = list(gold_spans), 0
+    for span in found_spans:
+        if span in left:
+            left.remove(span)
+            right += 1
+    inside = {(start, end): set(range(start, end)) for _, start, end in gold_spans + found_spans}
+    crossing = sum(
+        any(
+            inside[s, e] & inside[t, f] and inside[s, e] - inside[t, f] and inside[t, f] - inside[s, e]
+            for _, t, f in gold_spans
+        )
+        for _, s, e in found_spans
+    )
+    assert one == BracketScores(
+        sentences=1,
+        gold=len(gold_spans),
+        found=len(found_spans),
+        right=right,
+        complete=int(right == len(gold_spans) == len(found_spans)),
+        crossing=crossing,
+    )

@@ -1,0 +1,285 @@
+"""Trees against nested lists, which is what brackets mean; repair against a checker that only deletes matched pairs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from heedful.errors import CorpusError
+from heedful.text.linear_trees import delinearise, is_well_formed, linearise
+from heedful.text.treebank import split, treebank_files
+from heedful.text.trees import Bracket, Tree, bare_label, bracketed, read_trees
+
+SAMPLE = Path(__file__).parents[3] / "shared" / "data" / "treebank-sample"
+
+# A tree as nested pairs: (label, [children]), and (tag, word) for a word.
+Nested = tuple[str, Any]
+LABELS = st.sampled_from(["S", "NP", "VP", "PP", "SBAR", "X", "e", "b", "XX", "-LRB-", "bNP"])
+TEXT = st.text("abXe'.,$-0|=é語", min_size=1, max_size=4)
+LEAVES = st.tuples(TEXT.filter(lambda tag: tag != "-NONE-"), TEXT)
+NODES: st.SearchStrategy[Nested] = st.recursive(
+    LEAVES, lambda inner: st.tuples(LABELS, st.lists(inner, min_size=1, max_size=4)), max_leaves=12
+)
+NESTED = st.tuples(LABELS, st.lists(NODES, min_size=1, max_size=4))
+SYMBOLS = st.lists(st.sampled_from(["XX", "bS", "eS", "bNP", "eNP", "bX", "eX", "XXX", "b", "e", "(S", "Haus"]))
+
+
+def written(node: Nested, space: str = " ") -> str:
+    label, inner = node
+    if isinstance(inner, str):
+        return f"({label}{space}{inner})"
+    return f"({label}{space}{space.join(written(child, space) for child in inner)})"
+
+
+def leaves(node: Nested) -> list[tuple[str, str]]:
+    label, inner = node
+    return [(label, inner)] if isinstance(inner, str) else [leaf for child in inner for leaf in leaves(child)]
+
+
+def symbols(node: Nested) -> str:
+    label, inner = node
+    return "XX" if isinstance(inner, str) else f"b{label} {' '.join(map(symbols, inner))} e{label}"
+
+
+def read(write_text: Callable[..., Path], text: str) -> list[Tree]:
+    return list(read_trees(write_text("file.mrg", text)))
+
+
+@pytest.fixture
+def refusal(write_text: Callable[..., Path]) -> Callable[[str], str]:
+    def refuse(text: str) -> str:
+        with pytest.raises(CorpusError) as caught:
+            read(write_text, text)
+        return str(caught.value)
+
+    return refuse
+
+
+# reading
+
+
+@given(NESTED, st.sampled_from([" ", "\n", "\n    ", " \t "]))
+def test_a_tree_is_read_as_it_was_nested(tmp_path_factory: pytest.TempPathFactory, nested: Nested, space: str) -> None:
+    path = tmp_path_factory.getbasetemp() / "nested.mrg"
+    path.write_text(f"( {written(nested, space)} )\n{written(nested)}", encoding="utf-8")
+    first, second = read_trees(path)
+    assert first == second
+    assert list(zip(first.tags, first.words, strict=True)) == leaves(nested)
+    assert bracketed(first) == written(nested)
+    assert linearise(first.brackets, len(first.words)) == symbols(nested)
+
+
+def test_traces_and_what_they_leave_empty_are_dropped(write_text: Callable[..., Path]) -> None:
+    text = """
+( (S (NP-SBJ-1 (NNP Ada) )
+     (VP (VBD tried)
+         (S (NP-SBJ (-NONE- *-1) )
+            (VP (TO to) (VP (VB count) (SBAR (WHNP-2 (-NONE- 0)) (S (-NONE- *T*-2) ))))))
+     (. .) ))
+( (NP (-NONE- *)) )
+( (FRAG (-LRB- -LRB-) (NP=2 (CD 3)) (-RRB- -RRB-)) )
+"""
+    first, second = read(write_text, text)
+    # The WHNP is gone, and with it its S and its SBAR.
+    assert bracketed(first) == "(S (NP (NNP Ada)) (VP (VBD tried) (S (VP (TO to) (VP (VB count))))) (. .))"
+    assert first.brackets == (
+        Bracket("S", 0, 5),
+        Bracket("NP", 0, 1),
+        Bracket("VP", 1, 4),
+        Bracket("S", 2, 4),
+        Bracket("VP", 2, 4),
+        Bracket("VP", 3, 4),
+    )
+    assert bracketed(second) == "(FRAG (-LRB- -LRB-) (NP (CD 3)) (-RRB- -RRB-))"
+
+
+@pytest.mark.parametrize(
+    ("label", "bare"),
+    [
+        ("NP", "NP"),
+        ("NP-SBJ-1", "NP"),
+        ("NP=2", "NP"),
+        ("PP-LOC=3", "PP"),
+        ("ADVP|PRT", "ADVP"),
+        ("-LRB-", "-LRB-"),
+        ("-NONE-", "-NONE-"),
+    ],
+)
+def test_function_tags_and_indices_are_stripped(label: str, bare: str) -> None:
+    assert bare_label(label) == bare
+
+
+@pytest.mark.parametrize(
+    ("text", "root"),
+    [
+        ("( (NP (NN a)) (NP (NN b)) )", "(TOP (NP (NN a)) (NP (NN b)))"),
+        ("( (NP (NN a)) (. .) )", "(TOP (NP (NN a)) (. .))"),
+        ("( (NN a) )", "(TOP (NN a))"),
+        ("(NN a)", "(TOP (NN a))"),
+        ("( (S (NP (NN a)) (NP (-NONE- *)) ) (NP (-NONE- *)) )", "(S (NP (NN a)))"),
+    ],
+)
+def test_every_tree_has_one_root(write_text: Callable[..., Path], text: str, root: str) -> None:
+    assert [bracketed(tree) for tree in read(write_text, text)] == [root]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("(S (NN a))\n(S (NP (NN a))\n(VP (VB b))", ":2: the tree that begins here does not end"),
+        ("(S (NN a))\n\n)", ":3: a ) that closes nothing."),
+        ("(S (NN a)))", ":1: a ) that closes nothing."),
+        ("dog", ':1: "dog" stands outside of any bracket.'),
+        ("(S (NN a))\ncat (S (NN b))", ':2: "cat" stands outside of any bracket.'),
+        ("(S\n(NN a b))", ':2: two words in one bracket, "a" and "b".'),
+        ("(S (NN a)\nb)", ':2: the word "b" has no tag of its own: (TAG b) is expected.'),
+        ("(S (NN a\n(NP (NN b))))", ':2: a ( behind the word "a"'),
+        ("(S (NN))", ":1: (NN) has nothing in it"),
+        ("(S (NN a))\n( )", ":2: () has nothing in it"),
+        ("(S (NN caf\udce9))", ":1: not UTF-8"),
+    ],
+)
+def test_bad_brackets_are_said_with_file_and_line(write_text: Callable[..., Path], text: str, message: str) -> None:
+    path = write_text("bad.mrg", text.encode("utf-8", "surrogateescape"))
+    with pytest.raises(CorpusError) as caught:
+        list(read_trees(path))
+    assert str(caught.value).startswith(f"{path}{message}")
+
+
+def test_no_nest_is_too_deep(write_text: Callable[..., Path], refusal: Callable[[str], str]) -> None:
+    depth = 20_000
+    (tree,) = read(write_text, "(S " * depth + "(NN a)" + ")" * depth)
+    assert len(tree.brackets) == depth
+    assert bracketed(tree) == "(S " * depth + "(NN a)" + ")" * depth
+    output = linearise(tree.brackets, 1)
+    assert delinearise(output, 1) == tree.brackets
+    assert ":1: the tree that begins here does not end" in refusal("(S " * depth)
+
+
+# linearising and repair
+
+
+def pairs_up(output: str, words: int) -> bool:
+    """Well-formed by deleting, innermost first, what begins and ends with words between; one root must be left."""
+    before, text = "", f" {output} "
+    if not re.fullmatch(r" ((XX|b\S+|e\S+) )+", text):
+        return False
+    if output.split().count("XX") != words:
+        return False
+    while text != before:
+        before, text = text, re.sub(r" b(\S+)((?: XX| #)+) e\1(?= )", " #", text)
+    return text == " # "
+
+
+@given(NESTED)
+def test_linearising_and_back(nested: Nested) -> None:
+    count = len(leaves(nested))
+    output = symbols(nested)
+    brackets = delinearise(output, count)
+    assert linearise(brackets, count) == output
+    assert is_well_formed(output, count)
+    assert pairs_up(output, count)
+
+
+@given(SYMBOLS, st.integers(1, 8))
+@example([], 1)
+@example(["XX", "XX"], 2)
+def test_any_output_becomes_a_well_formed_tree(tokens: list[str], words: int) -> None:
+    output = " ".join(tokens)
+    repaired = linearise(delinearise(output, words), words)
+    assert pairs_up(repaired, words)
+    assert is_well_formed(repaired, words)
+    assert delinearise(repaired, words) == delinearise(output, words)
+    assert is_well_formed(output, words) == pairs_up(output, words) == (repaired == output)
+
+
+@pytest.mark.parametrize(
+    ("output", "words", "repaired"),
+    [
+        ("bS bNP XX Haus ( XX eNP b e eS", 2, "bS bNP XX XX eNP eS"),  # rule 1
+        ("bS bNP bX XX eNP XX eS", 2, "bS bNP bX XX eX eNP XX eS"),  # rule 2: what is inside is closed with it
+        ("bS eVP bNP XX eNP eNP eS", 1, "bS bNP XX eNP eS"),  # rule 2: nothing to close
+        ("bS bNP bNP XX eNP XX", 2, "bS bNP bNP XX eNP XX eNP eS"),  # rules 2 (the innermost) and 3
+        ("bS XX bNP XX XX eNP bX XX eX eS", 2, "bS XX bNP XX eNP eS"),  # rules 4 and 5
+        ("bS bNP XX eNP eS", 3, "bS bNP XX eNP XX XX eS"),  # rule 4
+        ("bS bNP eNP XX eS", 1, "bS XX eS"),  # rule 5
+        ("bNP XX eNP bNP XX eNP", 2, "bTOP bNP XX eNP bNP XX eNP eTOP"),  # rule 6
+        ("bNP XX eNP bNP XX eNP", 3, "bTOP bNP XX eNP bNP XX eNP XX eTOP"),  # rules 4 and 6
+        ("bNP XX eNP bNP XX eNP", 1, "bNP XX eNP"),  # rule 4 leaves one root
+        ("XX bNP XX eNP", 2, "bTOP XX bNP XX eNP eTOP"),
+        ("", 2, "bTOP XX XX eTOP"),
+        ("bS bNP eNP eS", 1, "bTOP XX eTOP"),
+    ],
+)
+def test_the_rules_of_repair(output: str, words: int, repaired: str) -> None:
+    assert linearise(delinearise(output, words), words) == repaired
+    assert is_well_formed(output, words) == (output == repaired)
+
+
+# the split
+
+
+def paths(*names: str) -> list[Path]:
+    return [Path("treebank", name) for name in names]
+
+
+@pytest.mark.parametrize(
+    ("files", "sizes"), [(199, (159, 20, 20)), (3, (1, 1, 1)), (10, (8, 1, 1)), (100, (80, 10, 10))]
+)
+def test_the_last_tenth_is_for_the_test_and_the_tenth_before_for_validation(
+    files: int, sizes: tuple[int, int, int]
+) -> None:
+    names = paths(*(f"wsj_{number:04d}.mrg" for number in range(files)))
+    parts = split(names)
+    assert list(parts) == ["train", "valid", "test"]
+    assert tuple(map(len, parts.values())) == sizes
+    assert [path for part in parts.values() for path in part] == names
+
+
+def test_sections_are_split_as_parsers_are_compared() -> None:
+    files = paths(*(f"{section:02d}/wsj_{section:02d}{number:02d}.mrg" for section in range(25) for number in range(2)))
+    parts = split(files)
+    assert [path.parent.name for path in parts["train"]] == [f"{n:02d}" for n in range(2, 22) for _ in range(2)]
+    assert {path.parent.name for path in parts["valid"]} == {"22"}
+    assert {path.parent.name for path in parts["test"]} == {"23"}
+
+
+def test_too_few_files_are_refused() -> None:
+    with pytest.raises(CorpusError, match=r"^1 \.mrg file found; training, validation and test"):
+        split(paths("a.mrg"))
+
+
+def test_files_are_found_in_folders_by_name(tmp_path: Path) -> None:
+    for name in ("b/2.mrg", "a/3.mrg", "1.mrg", "README", "a/x.txt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    assert [str(path.relative_to(tmp_path)) for path in treebank_files(tmp_path)] == ["1.mrg", "a/3.mrg", "b/2.mrg"]
+
+
+# the real sample
+
+
+@pytest.mark.skipif(not SAMPLE.is_dir(), reason="the Penn Treebank sample is not here")
+def test_the_sample_comes_back() -> None:
+    """Sizes as published with it: 3,914 trees, 94,084 words that are no traces; 3,396, 273 and 245 trees a part."""
+    parts = {
+        name: [tree for path in files for tree in read_trees(path)]
+        for name, files in split(treebank_files(SAMPLE)).items()
+    }
+    assert [len(trees) for trees in parts.values()] == [3396, 273, 245]
+    trees = [tree for part in parts.values() for tree in part]
+    assert sum(len(tree.words) for tree in trees) == 94_084
+    for tree in trees:
+        output = linearise(tree.brackets, len(tree.words))
+        assert delinearise(output, len(tree.words)) == tree.brackets
+        assert is_well_formed(output, len(tree.words))
+        assert tree.brackets[0] == (tree.brackets[0].label, 0, len(tree.words))
+    labels = {bracket.label for tree in trees for bracket in tree.brackets}
+    assert not [label for label in labels if not label.isalpha()]
+    assert "TOP" not in labels

@@ -133,6 +133,7 @@ def test_every_tree_has_one_root(write_text: Callable[..., Path], text: str, roo
     ("text", "message"),
     [
         ("(S (NN a))\n(S (NP (NN a))\n(VP (VB b))", ":2: the tree that begins here does not end"),
+        ("(S (NN a))\n(S (NP (NN a))\n(VP (VB b)\n", ":2: the tree that begins here does not end"),
         ("(S (NN a))\n\n)", ":3: a ) that closes nothing."),
         ("(S (NN a)))", ":1: a ) that closes nothing."),
         ("dog", ':1: "dog" stands outside of any bracket.'),

@@ -18,7 +18,6 @@ from heedful.text.corpus import read_sides
 from heedful.text.linear_trees import delinearise
 from heedful.text.lines import read_lines
 from heedful.text.trees import Tree, bracketed, read_trees
-from heedful.training.allocator import keep_memory
 
 
 def evaluate(arguments: argparse.Namespace) -> None:
@@ -56,7 +55,6 @@ def _outputs(
     arguments: argparse.Namespace, sources: Sequence[str], written: Callable[[list[str]], Sequence[str]]
 ) -> list[str]:
     """What the model says to each line; --output gets it as `written` has it."""
-    keep_memory()  # search makes its cache anew at every step: pages given back and asked for again cost more than it
     translator = load(arguments.model, checkpoint=arguments.checkpoint, device=arguments.device)
     # Opened before the work: a name that cannot be written is said at once.
     with output(arguments.output) if arguments.output is not None else nullcontext() as stream:

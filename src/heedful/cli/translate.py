@@ -18,6 +18,7 @@ from heedful.decoding.translator import Translation, Translator
 from heedful.errors import UsageError
 from heedful.files import disk_errors
 from heedful.text.lines import decode_lines, read_lines
+from heedful.training.allocator import keep_memory
 
 _TOGETHER = 1_000  # lines read before they are translated: enough to batch by length, little to hold
 
@@ -46,6 +47,7 @@ def translated(
     translator: Translator, lines: Iterator[str], together: int = _TOGETHER, **search: Any
 ) -> Iterator[tuple[int, str, Translation]]:
     """Number, line and translation of every line, `together` at a time; says on a terminal how far it is."""
+    keep_memory()  # search makes its cache anew at every step: pages given back and asked for again cost more than it
     done, began = 0, monotonic()
     while chunk := list(islice(lines, together)):
         results = translator.translate(chunk, first_line=done + 1, **search)

@@ -126,7 +126,7 @@ def test_nothing_found_is_a_zero(score: Score) -> None:
 
 def test_outputs_are_repaired_and_those_that_needed_it_counted(trees: Callable[[str], list[Tree]]) -> None:
     gold = trees("(S (NP (NN a)) (VP (VB b)))\n" * 3)
-    outputs = ["bS bNP XX eNP bVP XX eVP eS", "bS bNP XX eNP bVP XX", "bS bNP XX"]
+    outputs = ["bS bNP wNN eNP bVP wNN eVP eS", "bS bNP wNN eNP bVP wNN", "bS bNP wNN"]
     scores = score_outputs(gold, outputs)
     # the second ends too early and is closed; the third has S 0-2 and NP 0-1, both right, and no VP
     assert (scores.all.right, scores.all.found, scores.all.gold) == (3 + 3 + 2, 3 + 3 + 2, 9)
@@ -137,7 +137,7 @@ def test_outputs_are_repaired_and_those_that_needed_it_counted(trees: Callable[[
 
 def test_short_sentences_are_counted_with_punctuation(trees: Callable[[str], list[Tree]]) -> None:
     gold = trees("".join(f"(S {'(NN a) ' * words} (. .))\n" for words in (38, 39, 40)))
-    outputs = [linearise(tree.brackets, len(tree.words)) for tree in gold]
+    outputs = [linearise(tree.brackets, tree.tags) for tree in gold]
     assert score_outputs(gold, outputs).short.sentences == 2
 
 

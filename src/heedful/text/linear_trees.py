@@ -1,8 +1,9 @@
 """Trees as a sequence of symbols, so that a model can translate words into them (section 6.3).
 
-bS bNP XX XX eNP bVP XX eVP eS: bNP begins an NP, eNP ends it, and every word is XX, which keeps the output short and
-leaves nothing to get wrong about words and tags (Vinyals et al. 2015). Letters alone, because a tokeniser that
-learns its pieces by script would cut (NP in two; so each symbol is one piece.
+bS bNP wDT wNN eNP bVP wVBZ eVP eS: bNP begins an NP, eNP ends it, and a word is w and its tag. The tags are not scored:
+they are there for the model to learn from, that it may look at the word it has come to (Vinyals et al. 2015, with far
+more trees, have one symbol for all words). Letters alone, because a tokeniser that learns its pieces by script
+would cut (NP in two; so each symbol is one piece.
 """
 
 from __future__ import annotations
@@ -12,19 +13,27 @@ from collections.abc import Sequence
 
 from heedful.text.trees import Bracket, steps, with_root
 
-WORD, BEGIN, END = "XX", "b", "e"
+WORD, BEGIN, END = "w", "b", "e"
 
 
-def linearise(brackets: Sequence[Bracket], words: int) -> str:
-    """A tree's symbols, a space between them."""
+def linearise(brackets: Sequence[Bracket], tags: Sequence[str]) -> str:
+    """The symbols of a tree whose words have these tags, a space between them."""
     prefix = {"open": BEGIN, "close": END}
-    return " ".join(WORD if isinstance(what, int) else f"{prefix[kind]}{what}" for kind, what in steps(brackets, words))
+    return " ".join(
+        _word(tags[what]) if isinstance(what, int) else f"{prefix[kind]}{what}"
+        for kind, what in steps(brackets, len(tags))
+    )
+
+
+def _word(tag: str) -> str:
+    """PRP$ is PRP, and tags that are no letters at all, of punctuation, are P."""
+    return WORD + ("".join(filter(str.isalpha, tag)) or "P")
 
 
 def delinearise(output: str, words: int) -> tuple[Bracket, ...]:
     """The brackets of any output at all, made a well-formed tree of exactly so many words.
 
-    1. What is none of the three symbols is dropped.
+    1. What is none of the three kinds of symbols is dropped.
     2. An end closes the innermost open constituent of its label, and with it all inside; where none is open it is
        dropped.
     3. At the end of the output everything open is closed.
@@ -44,7 +53,9 @@ def delinearise(output: str, words: int) -> tuple[Bracket, ...]:
 
 def is_well_formed(output: str, words: int) -> bool:
     """Whether the output needs no repair: one root, matching ends, no constituent empty, every word there."""
-    return linearise(delinearise(output, words), words).split() == output.split()
+    symbols = output.split()
+    tags = [symbol.removeprefix(WORD) for symbol in symbols if symbol.startswith(WORD)]
+    return len(tags) == words and linearise(delinearise(output, words), tags).split() == symbols
 
 
 def _spans(symbols: list[str]) -> tuple[list[Bracket], int]:
@@ -55,7 +66,7 @@ def _spans(symbols: list[str]) -> tuple[list[Bracket], int]:
     words = 0
     for symbol in symbols:
         label = symbol[1:]
-        if symbol == WORD:
+        if symbol.startswith(WORD):
             words += 1
         elif symbol.startswith(BEGIN) and label:
             opened.append(len(found))

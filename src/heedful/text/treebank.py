@@ -74,7 +74,7 @@ def _write_part(name: str, files: list[Path], out: Path) -> Part:
     if not trees:
         raise CorpusError(f"{files[0]} and the other files of the {name} part have no trees.")
     _write(out / f"{name}.{WORDS}", (" ".join(tree.words) for tree in trees))
-    _write(out / f"{name}.{TREES}", (linearise(tree.brackets, len(tree.words)) for tree in trees))
+    _write(out / f"{name}.{TREES}", (linearise(tree.brackets, tree.tags) for tree in trees))
     _write(out / f"{name}.{GOLD}", map(bracketed, trees))
     return Part(name, len(files), len(trees), sum(len(tree.words) for tree in trees))
 

@@ -19,20 +19,16 @@ _FILES = ("source", "target", "valid_source", "valid_target")
 
 def train(arguments: argparse.Namespace) -> None:
     settings = settings_of(arguments)
-    out = Path(arguments.out) if arguments.out else None
-    if out is None and arguments.recipe:
-        out = Path("runs") / Path(arguments.recipe).stem
+    out = arguments.out or (arguments.recipe and f"runs/{Path(arguments.recipe).stem}")
     options = {"preset": arguments.preset, "init": arguments.init, "device": arguments.device}
     if arguments.dry_run:
         from heedful.training.dry_run import dry_run
 
-        _say_cost(dry_run(settings, out, **options))
-    elif out is None:
-        raise UsageError("Where should the run go? Give --out RUN.")
+        _say_cost(dry_run(settings, Path(out) if out else None, **options))
     else:
         from heedful.training.run import train_settings
 
-        print(train_settings(settings, out, **options).path)
+        print(train_settings(settings, Path(out), **options).path)
 
 
 def settings_of(arguments: argparse.Namespace) -> Settings:
@@ -46,6 +42,8 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
         return recipes.merged(recipes.read(Path(arguments.recipe), root), _absolute(given))
     if arguments.data_root:
         raise UsageError("--data-root goes with a recipe.")
+    if not (arguments.out or arguments.dry_run):
+        raise UsageError("Where should the run go? Give --out RUN.")
     settings = recipes.merged({"data": files}, given)
     begun = bool(arguments.out) and (Path(arguments.out) / "config.toml").is_file()
     if not (begun or settings["data"].get("source") or settings["data"].get("builtin")):

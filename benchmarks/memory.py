@@ -1,6 +1,7 @@
 """Peak memory of a training step against the length of its sentences: docs/memory.json, its tables and its picture.
 
 python benchmarks/memory.py            measures, a fresh process for each figure, then draws
+python benchmarks/memory.py processes  measures only what whole processes take, then draws
 python benchmarks/memory.py draw       draws again what docs/memory.json has
 
 The peak is exact: the profiler notes every allocation and every release, and their running sum has a largest value.
@@ -9,6 +10,7 @@ Weights and gradients are allocated before, and count for nothing.
 
 from __future__ import annotations
 
+import ctypes
 import json
 import math
 import platform
@@ -18,6 +20,7 @@ import sys
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import torch
@@ -28,7 +31,9 @@ from heedful.config import BOS, PAD, TrainingConfig
 from heedful.data.batches import Batch
 from heedful.model import attention
 from heedful.model.transformer import Transformer
+from heedful.training.allocator import keep_memory
 from heedful.training.loss import batch_loss
+from heedful.training.step import Updater
 
 DOCS = Path(__file__).parents[1] / "docs"
 LENGTHS = (64, 128, 256, 512, 1024, 2048, 4096)
@@ -96,7 +101,7 @@ def measure(way: Way, case: Case) -> dict[str, int]:
     return {
         "peak": most_held(watched),
         "weights": sum(p.numel() * p.element_size() for p in model.parameters()),
-        "process": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        "process": most_resident(),
     }
 
 
@@ -111,12 +116,49 @@ def most_held(watched: profile) -> int:
     return most
 
 
-def in_a_process_of_its_own(way: Way, case: Case) -> dict[str, Any]:
-    asked = json.dumps({"way": asdict(way), "case": asdict(case)})
-    done = subprocess.run([sys.executable, __file__, "one", asked], capture_output=True, text=True)
+@dataclass(frozen=True)
+class Process:
+    """Updates of 4,096 pieces a side in sentences of several lengths, as training computes them."""
+
+    checkpoint: bool
+    own_pages: bool  # every block above 1 MiB from the system and back to it; otherwise kept, as `train` does
+    preset: str = "small"
+    vocabulary: int = 8_000
+
+
+PROCESSES = [Process(checkpoint, own_pages) for own_pages in (False, True) for checkpoint in (False, True)]
+
+
+def take(process: Process) -> dict[str, float]:
+    """What a process grows by at most from its first tiny update on (bytes), and its processor time (seconds)."""
+    if process.own_pages:
+        ctypes.CDLL(None).mallopt(-3, MIB)  # M_MMAP_THRESHOLD
+    else:
+        keep_memory()
+    torch.manual_seed(1)
+    model = Transformer(presets.named(process.preset).model(process.vocabulary))
+    updater = Updater(model, TrainingConfig(checkpoint_activations=process.checkpoint))
+    updater.update(1, [batch_of(Case(process.preset, process.vocabulary, 1, 16))])
+    before, began = most_resident(), process_time()
+    for step, length in enumerate((16, 48, 32, 64, 24, 32, 16, 64), start=2):
+        updater.update(step, [batch_of(Case(process.preset, process.vocabulary, 4_096 // length, length))])
+    return {"grown": most_resident() - before, "seconds": round(process_time() - began, 1)}
+
+
+def most_resident() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def in_a_process_of_its_own(**asked: Any) -> Any:
+    command = [sys.executable, __file__, "one", json.dumps({name: asdict(value) for name, value in asked.items()})]
+    done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
-        raise SystemExit(f"{way.name}, {case}: exit code {done.returncode}\n{done.stderr}")
-    figures: dict[str, int] = json.loads(done.stdout)
+        raise SystemExit(f"{asked}: exit code {done.returncode}\n{done.stderr}")
+    return json.loads(done.stdout)
+
+
+def measured_step(way: Way, case: Case) -> dict[str, Any]:
+    figures = in_a_process_of_its_own(way=way, case=case)
     print(
         f"{case.preset} {case.sentences} x {case.length:<5} {way.name:<32} {figures['peak'] / MIB:10,.1f} MiB",
         flush=True,
@@ -124,15 +166,19 @@ def in_a_process_of_its_own(way: Way, case: Case) -> dict[str, Any]:
     return {"way": way.name, **asdict(case), **figures}
 
 
-def measure_all() -> dict[str, Any]:
+def facts() -> dict[str, Any]:
+    machine = f"{platform.system()} {platform.machine()}, CPU, {' '.join(platform.libc_ver())}"
+    return {"torch": torch.__version__, "threads": torch.get_num_threads(), "machine": machine}
+
+
+def measure_steps() -> list[dict[str, Any]]:
     sweep = [(way, case) for case in SWEEP for way in WAYS if not way.bf16 or case.length in SPARSE]
     usual = [(way, case) for case in USUAL for way in (PLAIN, OURS, CHECKPOINT)]
-    return {
-        "torch": torch.__version__,
-        "threads": torch.get_num_threads(),
-        "machine": f"{platform.system()} {platform.machine()}, CPU",
-        "steps": [in_a_process_of_its_own(way, case) for way, case in sweep + usual],
-    }
+    return [measured_step(way, case) for way, case in sweep + usual]
+
+
+def measure_processes() -> list[dict[str, Any]]:
+    return [{**asdict(process), **in_a_process_of_its_own(process=process)} for process in PROCESSES]
 
 
 Peaks = dict[int, int]  # length → bytes
@@ -176,11 +222,27 @@ def usual_table(measured: dict[str, Any]) -> str:
     return "\n".join(rows)
 
 
+def processes_table(measured: dict[str, Any]) -> str:
+    rows = ["| grown by, MiB (processor time, s) | heedful | checkpoint_activations |", "|---" * 3 + "|"]
+    names = {
+        False: "freed memory is kept for the next step, as `heedful train` does",
+        True: "freed memory is given back",
+    }
+    for own_pages, name in names.items():
+        found = [one for one in measured["processes"] if one["own_pages"] == own_pages]
+        cells = [f"{in_mib(one['grown'])} ({one['seconds']:.0f})" for one in found]
+        rows.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(rows)
+
+
 def write_tables(measured: dict[str, Any]) -> None:
     """Between the marks of docs/memory.md; the words around them are written by hand."""
     page = DOCS / "memory.md"
     text = page.read_text(encoding="utf-8")
-    for name, table in (("lengths", sweep_table(measured)), ("usual", usual_table(measured))):
+    tables = {"lengths": sweep_table, "usual": usual_table, "processes": processes_table}
+    for name, table_of in tables.items():
+        table = table_of(measured)
+        print(table, end="\n\n")
         before, rest = text.split(f"<!-- {name} -->\n")
         text = f"{before}<!-- {name} -->\n{table}\n<!-- end -->{rest.partition('<!-- end -->')[2]}"
     page.write_text(text, encoding="utf-8")
@@ -216,15 +278,22 @@ def draw(measured: dict[str, Any], path: Path) -> None:
 
 
 def main(arguments: list[str]) -> None:
+    data = DOCS / "memory.json"
     if arguments[:1] == ["one"]:
         asked = json.loads(arguments[1])
-        print(json.dumps(measure(Way(**asked["way"]), Case(**asked["case"]))))
+        one = (
+            take(Process(**asked["process"]))
+            if "process" in asked
+            else measure(Way(**asked["way"]), Case(**asked["case"]))
+        )
+        print(json.dumps(one))
         return
-    data = DOCS / "memory.json"
-    if arguments != ["draw"]:
-        data.write_text(json.dumps(measure_all(), indent=1) + "\n", encoding="utf-8")
-    measured = json.loads(data.read_text(encoding="utf-8"))
-    print(sweep_table(measured), usual_table(measured), sep="\n\n")
+    measured = json.loads(data.read_text(encoding="utf-8")) if arguments else facts()
+    if not arguments:
+        measured["steps"] = measure_steps()
+    if arguments in ([], ["processes"]):
+        measured["processes"] = measure_processes()
+    data.write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
     write_tables(measured)
     draw(measured, DOCS / "images" / "memory.png")
 

@@ -143,9 +143,11 @@ def test_training_of_the_paper():
         "batch_tokens": 25_000,
         "warmup_steps": 4_000,
         "label_smoothing": 0.1,
+        "save_every": 1_500,  # ten minutes of 0.4 s steps, section 6.1
         "average": 5,
         "patience": 0,
     }
+    assert presets.named("big").training["save_every"] == 600  # of 1.0 s
     assert presets.named("big").training["steps"] == 300_000
     assert presets.named("big").training["average"] == 20
     for name in presets.PRESETS:

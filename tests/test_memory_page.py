@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 DOCS = Path(__file__).parents[1] / "docs"
-STEPS: list[dict[str, Any]] = json.loads((DOCS / "memory.json").read_text(encoding="utf-8"))["steps"]
+MEASURED: dict[str, Any] = json.loads((DOCS / "memory.json").read_text(encoding="utf-8"))
+STEPS: list[dict[str, Any]] = MEASURED["steps"]
 ROWS = [
     [cell.strip() for cell in line.strip("|").split("|")]
     for line in (DOCS / "memory.md").read_text(encoding="utf-8").split("\n")
@@ -50,6 +51,19 @@ def test_the_paper_s_base() -> None:
     for batch, length in (("32 × 32", 32), ("1 × 1,024", 1024)):
         for way, cell in zip(ways, shown[batch], strict=True):
             assert number(cell) == pytest.approx(BASE[way, length] / 2**20, abs=0.51)
+
+
+def test_whole_processes() -> None:
+    shown = [row for row in ROWS if row[0].startswith("freed memory")]
+    assert ["kept" in row[0] for row in shown] == [True, False]
+    cells = [cell for row in shown for cell in row[1:]]
+    for cell, process in zip(cells, MEASURED["processes"], strict=True):
+        grown, seconds = cell.rstrip(")").split(" (")
+        assert number(grown) == pytest.approx(process["grown"] / 2**20, abs=0.51)
+        assert number(seconds) == pytest.approx(process["seconds"], abs=0.51)
+    assert [(one["own_pages"], one["checkpoint"]) for one in MEASURED["processes"]] == [
+        (own_pages, checkpoint) for own_pages in (False, True) for checkpoint in (False, True)
+    ]
 
 
 def test_only_plain_attention_grows_with_the_square() -> None:

@@ -8,8 +8,8 @@ from contextlib import AbstractContextManager, nullcontext
 import pytest
 import torch
 from torch import Tensor
-from torch.profiler import ProfilerActivity, profile
 
+from allocations import allocated
 from heedful.config import BOS, PAD, ModelConfig
 from heedful.model import attention
 from heedful.model.attention import MultiHeadAttention
@@ -20,15 +20,7 @@ LINEAR, QUADRATIC = 2.2, 3.5  # a length twice as long costs at most, and at lea
 
 
 def peak(compute: Callable[[], object]) -> int:
-    """Most bytes that were allocated at one time and were not before."""
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as watched:
-        compute()
-    events = [event for event in watched.profiler.kineto_results.events() if event.name() == "[memory]"]
-    held = most = 0
-    for event in sorted(events, key=lambda event: event.start_ns()):
-        held += event.nbytes()
-        most = max(most, held)
-    return most
+    return allocated(compute)[0]
 
 
 def config(**changes: int) -> ModelConfig:

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.profiler import ProfilerActivity, profile
 
+from allocations import allocated
 from heedful import presets
 from heedful.config import PAD, DataConfig, ModelConfig, Recipe, TrainingConfig
 from heedful.data.batches import Batch, Batches
@@ -90,19 +90,6 @@ def test_activations_are_what_autograd_keeps(config: ModelConfig, size: tuple[in
         kept -= 2 * sum(parameter.numel() for parameter in model.parameters() if parameter.ndim == 2)
     counted = activations(config, TrainingConfig(precision=precision), BatchShape(B, S, T, B * T), gpu=False)
     assert counted == pytest.approx(kept, rel=0.1)
-
-
-def allocated(compute: Callable[[], object]) -> tuple[int, int]:
-    """Most bytes that were allocated at one time, and those that still are at the end."""
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as watched:
-        kept = compute()
-    events = [event for event in watched.profiler.kineto_results.events() if event.name() == "[memory]"]
-    held = most = 0
-    for event in sorted(events, key=lambda event: event.start_ns()):
-        held += event.nbytes()
-        most = max(most, held)
-    del kept
-    return most, held
 
 
 @pytest.mark.parametrize("config", [shape_of(N=6, d_model=64, d_ff=256), shape_of(N=3, d_model=64, d_k=8)])

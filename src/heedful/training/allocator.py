@@ -1,7 +1,8 @@
 """Memory that is kept instead of given back.
 
 glibc returns every large tensor to the kernel when it is freed, and the next step faults its pages in again, one by
-one. Told to keep them, a training step on a CPU takes 20-35 % less time; the peak of memory stays what it was.
+one. Told to keep them, a training step on a CPU takes 20-35 % less time; the process grows larger than its tensors,
+because the heap keeps gaps (docs/memory.md).
 """
 
 from __future__ import annotations

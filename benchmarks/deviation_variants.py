@@ -192,8 +192,7 @@ TRAINING = (
 _length_penalty = search.length_penalty
 
 
-def over_when_none_can_win(beams: search._Beams, b: int) -> bool:
-    best_live = float(beams.scores_BW[b].max())
+def over_when_none_can_win(beams: search._Beams, b: int, best_live: float) -> bool:
     found = beams.finished[beams.sentences[b]]
     if not best_live > -math.inf:
         return True
@@ -201,9 +200,9 @@ def over_when_none_can_win(beams: search._Beams, b: int) -> bool:
     return len(found) >= beams.n_best and max(hypothesis.score for hypothesis in found) >= attainable
 
 
-def over_when_the_beam_is_full(beams: search._Beams, b: int) -> bool:
+def over_when_the_beam_is_full(beams: search._Beams, b: int, best_live: float) -> bool:
     full = len(beams.finished[beams.sentences[b]]) >= beams.beam
-    return full or not float(beams.scores_BW[b].max()) > -math.inf
+    return full or not best_live > -math.inf
 
 
 def penalty_without_the_end(length: int, alpha: float) -> float:

@@ -9,6 +9,7 @@ from random_models import next_log_p, random_model, random_sources
 from heedful.config import BOS, ModelConfig
 from heedful.data.batches import pad
 from heedful.decoding.cache import DecoderCache
+from heedful.decoding.decoder import SearchDecoder
 from heedful.model.transformer import Transformer
 
 V = 11
@@ -25,9 +26,9 @@ def test_steps_equal_recomputation_while_rows_move_and_sentences_leave(
     model = random_model(seed, V, N=2)
     sources = random_sources(seed, V, lengths)
     generator = torch.Generator().manual_seed(seed)
-    cache = DecoderCache(model, model.encode(pad(sources)))
+    cache = DecoderCache(SearchDecoder(model), model.encode(pad(sources)), beam)
     prefixes: list[list[tuple[int, ...]]] = [[()] * beam for _ in sources]
-    for length in range(1, 8):
+    for length in range(1, 12):  # beyond the room of a new cache
         last = [prefix[-1] if prefix else BOS for rows in prefixes for prefix in rows]
         log_p = cache.step(torch.tensor(last)).log_softmax(dim=-1)
         assert cache.length == length
@@ -41,14 +42,12 @@ def test_steps_equal_recomputation_while_rows_move_and_sentences_leave(
             [(*rows[origin], piece) for origin, piece in zip(origins[b].tolist(), pieces[b].tolist(), strict=True)]
             for b, rows in enumerate(prefixes)
         ]
-        rows = torch.arange(len(sources))[:, None] * beam + origins
+        cache.follow(origins)
         if length in (3, 5) and len(sources) > 1:
             leaving = int(torch.randint(0, len(sources), (1,), generator=generator))
             kept = [b for b in range(len(sources)) if b != leaving]
-            cache.keep(torch.tensor(kept), rows[kept].reshape(-1))
+            cache.keep(torch.tensor(kept))
             sources, prefixes = [sources[b] for b in kept], [prefixes[b] for b in kept]
-        else:
-            cache.follow(rows.reshape(-1))
 
 
 @pytest.mark.parametrize("shape", [{"d_k": 3, "d_v": 5}, {"positions": "learned"}])
@@ -58,6 +57,6 @@ def test_every_shape_of_model(shape: dict[str, object]) -> None:
     model = Transformer(ModelConfig(vocab_size=V, N=2, d_model=8, d_ff=12, h=2, **shape)).double().eval()
     source, target = pad(random_sources(1, V, [4, 2])), torch.randint(4, V, (2, 6))
     target[:, 0] = BOS
-    cache = DecoderCache(model, model.encode(source))
+    cache = DecoderCache(SearchDecoder(model), model.encode(source), beam=1)
     stepwise = torch.stack([cache.step(target[:, t]) for t in range(6)], dim=1)
     torch.testing.assert_close(stepwise, model(source, target), rtol=0.0, atol=1e-9)

@@ -11,7 +11,6 @@ from torch import Tensor
 from torch_twins import causal, randomised, small, twin_attention
 
 from heedful.model.attention import (
-    KeysValues,
     MultiHeadAttention,
     causal_mask,
     fast_attention,
@@ -170,16 +169,6 @@ def test_free_widths_of_heads_by_the_formula_of_section_3_2_2(h: int, d_k: int, 
     expected = torch.cat(heads, dim=1) @ ours.output.weight.T + ours.output.bias
     output, _ = ours(x, ours.keys_values(memory))
     torch.testing.assert_close(output[0], expected, **TOLERANCE)
-
-
-def test_hypotheses_of_a_sentence_share_its_memory() -> None:
-    ours = randomised(MultiHeadAttention(small()), seed=7)
-    memory, x = normal(2, 5, 12, seed=8), normal(2 * 4, 1, 12, seed=9)
-    mask = torch.tensor([[True] * 5, [True, True, False, False, False]])[:, None, None, :]
-    shared, _ = ours(x, ours.keys_values(memory), mask)
-    repeated = KeysValues(*(t.repeat_interleave(4, dim=0) for t in ours.keys_values(memory)))
-    alone, _ = ours(x, repeated, mask.repeat_interleave(4, dim=0))
-    torch.testing.assert_close(shared, alone, **TOLERANCE)
 
 
 @pytest.mark.parametrize("want_weights", [False, True])

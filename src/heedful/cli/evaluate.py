@@ -55,7 +55,7 @@ def _outputs(
     arguments: argparse.Namespace, sources: Sequence[str], written: Callable[[list[str]], Sequence[str]]
 ) -> list[str]:
     """What the model says to each line; --output gets it as `written` has it."""
-    translator = load(arguments.model, checkpoint=arguments.checkpoint, device=arguments.device)
+    translator = load(arguments.model, checkpoint=arguments.checkpoint, device=arguments.device, int8=arguments.int8)
     # Opened before the work: a name that cannot be written is said at once.
     with output(arguments.output) if arguments.output is not None else nullcontext() as stream:
         results = translated(translator, iter(sources), beam=arguments.beam, alpha=arguments.alpha)

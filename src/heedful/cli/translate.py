@@ -33,7 +33,7 @@ def translate(arguments: argparse.Namespace) -> None:
         lines = _again(first, lines)
     else:
         lines = _typed() if interactive else decode_lines(sys.stdin.buffer, "standard input")
-    translator = load(arguments.model, checkpoint=arguments.checkpoint, device=arguments.device)
+    translator = load(arguments.model, checkpoint=arguments.checkpoint, device=arguments.device, int8=arguments.int8)
     together = 1 if interactive else _TOGETHER
     search = {"beam": arguments.beam, "alpha": arguments.alpha, "n_best": arguments.n_best or 1}
     with output(arguments.output) as stream:

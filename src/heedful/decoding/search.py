@@ -16,6 +16,7 @@ from torch import Tensor
 
 from heedful.config import BOS, EOS, PAD, UNK
 from heedful.decoding.cache import DecoderCache
+from heedful.decoding.decoder import SearchDecoder
 from heedful.model.transformer import Transformer
 
 _NEVER_SAID = [PAD, UNK, BOS]
@@ -40,23 +41,29 @@ def most_pieces(source_BS: Tensor, max_extra: int) -> Tensor:
 
 
 @torch.inference_mode()
-def greedy(model: Transformer, source_BS: Tensor, max_extra: int = 50, alpha: float = 0.6) -> list[Hypothesis]:
+def greedy(
+    model: Transformer,
+    source_BS: Tensor,
+    max_extra: int = 50,
+    alpha: float = 0.6,
+    decoder: SearchDecoder | None = None,
+) -> list[Hypothesis]:
     """The likeliest piece at each position."""
     limits_B = most_pieces(source_BS, max_extra)
     active_B = torch.arange(len(source_BS), device=source_BS.device)
-    cache = DecoderCache(model, model.encode(source_BS))
+    cache = DecoderCache(decoder or SearchDecoder(model), model.encode(source_BS), beam=1)
     last_B = torch.full_like(active_B, BOS)
     said: list[list[int]] = [[] for _ in range(len(source_BS))]
     log_probabilities = torch.zeros(len(source_BS), device=source_BS.device)
     while len(active_B):
-        log_p_BV = _log_probabilities(cache.step(last_B), limits_B[active_B] == cache.length)
-        best_B, last_B = log_p_BV.max(dim=1)
-        log_probabilities[active_B] += best_B
+        log_p_B1, pieces_B1 = likeliest(cache.step(last_B), limits_B[active_B] == cache.length, 1)
+        last_B = pieces_B1[:, 0]
+        log_probabilities[active_B] += log_p_B1[:, 0]
         for row, piece in zip(active_B.tolist(), last_B.tolist(), strict=True):
             said[row].append(piece)
         going_on = (last_B != EOS).nonzero()[:, 0]
         if len(going_on) < len(active_B):
-            cache.keep(going_on, going_on)
+            cache.keep(going_on)
             active_B, last_B = active_B[going_on], last_B[going_on]
     return [
         Hypothesis(tuple(ids), total, total / length_penalty(len(ids), alpha))
@@ -64,15 +71,21 @@ def greedy(model: Transformer, source_BS: Tensor, max_extra: int = 50, alpha: fl
     ]
 
 
-def _log_probabilities(logits_RV: Tensor, at_limit_R: Tensor) -> Tensor:
-    """True log-probabilities of what may be said; where the limit is reached, that is the end symbol alone."""
-    log_p_RV = logits_RV.float().log_softmax(dim=-1)
-    log_p_RV[:, _NEVER_SAID] = -math.inf
+def likeliest(logits_RV: Tensor, at_limit_R: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """The `count` likeliest pieces of each row that may be said, best first, and their true log-probabilities.
+
+    Where the limit is reached, that is the end symbol alone. Fewer where there are fewer pieces. A log-softmax would
+    write a number for every piece where one normaliser for the row will do. The logits are used up.
+    """
+    logits_RV = logits_RV.float()
+    normaliser_R1 = logits_RV.logsumexp(dim=1, keepdim=True)
+    logits_RV[:, _NEVER_SAID] = -math.inf
     if bool(at_limit_R.any()):
-        end_R = log_p_RV[at_limit_R, EOS]
-        log_p_RV[at_limit_R] = -math.inf
-        log_p_RV[at_limit_R, EOS] = end_R
-    return log_p_RV
+        end_R = logits_RV[at_limit_R, EOS]
+        logits_RV[at_limit_R] = -math.inf
+        logits_RV[at_limit_R, EOS] = end_R
+    values, pieces = logits_RV.topk(min(count, logits_RV.shape[1]), dim=1)
+    return values - normaliser_R1, pieces
 
 
 @torch.inference_mode()
@@ -83,9 +96,14 @@ def beam_search(
     alpha: float = 0.6,
     max_extra: int = 50,
     n_best: int = 1,
+    decoder: SearchDecoder | None = None,
 ) -> list[list[Hypothesis]]:
-    """The `n_best` hypotheses of each sentence, best first (fewer where fewer exist)."""
-    state = _Beams.start(model, source_BS, beam, alpha, max_extra, n_best)
+    """The `n_best` hypotheses of each sentence, best first (fewer where fewer exist).
+
+    `decoder` is the model's own, made ready before; without it, it is made here.
+    """
+    cache = DecoderCache(decoder or SearchDecoder(model), model.encode(source_BS), beam)
+    state = _Beams.start(cache, source_BS, beam, alpha, max_extra, n_best)
     while state.sentences:
         state.advance()
     return [sorted(found, key=lambda hypothesis: -hypothesis.score)[:n_best] for found in state.finished]
@@ -112,13 +130,13 @@ class _Beams:
 
     @classmethod
     def start(
-        cls, model: Transformer, source_BS: Tensor, beam: int, alpha: float, max_extra: int, n_best: int
+        cls, cache: DecoderCache, source_BS: Tensor, beam: int, alpha: float, max_extra: int, n_best: int
     ) -> _Beams:
         B, device = len(source_BS), source_BS.device
         scores_BW = torch.full((B, beam), -math.inf, device=device)
         scores_BW[:, 0] = 0.0  # all W hypotheses begin alike: only one of them counts
         return cls(
-            cache=DecoderCache(model, model.encode(source_BS)),
+            cache=cache,
             beam=beam,
             alpha=alpha,
             n_best=n_best,
@@ -136,7 +154,8 @@ class _Beams:
         self._finish(scores, rows, ends)
         live_BW = _first_without(ends, self.beam)
         self.scores_BW, rows_BW, pieces_BW = (t.gather(1, live_BW) for t in (scores, rows, pieces))
-        going_on = [b for b in range(len(self.sentences)) if not self._is_over(b)]
+        best_live = self.scores_BW.amax(dim=1).tolist()
+        going_on = [b for b in range(len(self.sentences)) if not self._is_over(b, best_live[b])]
         self._shrink_to(going_on, rows_BW, pieces_BW)
 
     def _best_extensions(self) -> tuple[Tensor, Tensor, Tensor]:
@@ -144,11 +163,12 @@ class _Beams:
         B, W = self.scores_BW.shape
         logits_RV = self.cache.step(self.prefixes_BWT[:, :, -1].reshape(-1))
         at_limit_R = (self.limits_B == self.cache.length).repeat_interleave(W)
-        log_p_BWV = _log_probabilities(logits_RV, at_limit_R).view(B, W, -1)
-        V = log_p_BWV.shape[-1]
-        totals = (self.scores_BW[:, :, None] + log_p_BWV).view(B, W * V)
-        scores, flat = totals.topk(min(2 * W, W * V), dim=1)
-        return scores, flat // V, flat % V
+        # No more than 2W of the best 2W extensions of a sentence come from one hypothesis.
+        log_p_RC, pieces_RC = likeliest(logits_RV, at_limit_R, 2 * W)
+        C = log_p_RC.shape[1]
+        totals = (self.scores_BW.view(-1, 1) + log_p_RC).view(B, W * C)
+        scores, flat = totals.topk(min(2 * W, W * C), dim=1)
+        return scores, flat // C, pieces_RC.view(B, W * C).gather(1, flat)
 
     def _finish(self, scores: Tensor, rows: Tensor, ends: Tensor) -> None:
         ended = ends[:, : self.beam] & (scores[:, : self.beam] > -math.inf)
@@ -159,8 +179,7 @@ class _Beams:
             prefix = self.prefixes_BWT[b, rows[b, place], 1:].tolist()
             self.finished[self.sentences[b]].append(Hypothesis((*prefix, EOS), total, total / penalty))
 
-    def _is_over(self, b: int) -> bool:
-        best_live = float(self.scores_BW[b].max())
+    def _is_over(self, b: int, best_live: float) -> bool:
         found = self.finished[self.sentences[b]]
         if not best_live > -math.inf:  # not a number is no hypothesis either
             return True
@@ -174,14 +193,11 @@ class _Beams:
 
     def _shrink_to(self, going_on: list[int], rows_BW: Tensor, pieces_BW: Tensor) -> None:
         """Extends the prefixes, reorders the cache, and lets finished sentences leave the batch."""
-        device = rows_BW.device
-        kept_B = torch.tensor(going_on, dtype=torch.long, device=device)
-        rows_BW, pieces_BW = rows_BW[kept_B], pieces_BW[kept_B]
-        cache_rows = (kept_B[:, None] * self.beam + rows_BW).reshape(-1)
+        self.cache.follow(rows_BW)
+        kept_B = torch.tensor(going_on, dtype=torch.long, device=rows_BW.device)
         if len(going_on) < len(self.sentences):
-            self.cache.keep(kept_B, cache_rows)
-        else:
-            self.cache.follow(cache_rows)
+            self.cache.keep(kept_B)
+            rows_BW, pieces_BW = rows_BW[kept_B], pieces_BW[kept_B]
         before = self.prefixes_BWT[kept_B[:, None], rows_BW]
         self.prefixes_BWT = torch.cat([before, pieces_BW[:, :, None]], dim=2)
         self.scores_BW = self.scores_BW[kept_B]

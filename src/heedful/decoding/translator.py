@@ -13,6 +13,7 @@ import torch.nn.functional as F
 
 from heedful.config import BOS, EOS, PAD
 from heedful.data.batches import pad
+from heedful.decoding.decoder import SearchDecoder
 from heedful.decoding.search import Hypothesis, beam_search, greedy
 from heedful.errors import InputError, ModelError, UsageError
 from heedful.model.transformer import AttentionWeights
@@ -57,9 +58,12 @@ _EMPTY = Translation("", 0.0, ())
 class Translator:
     """A model ready for use. `heedful.load` makes one."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, int8: bool = False) -> None:
         self.model = model
         self.device = next(model.transformer.parameters()).device
+        if int8 and self.device.type != "cpu":
+            raise UsageError(f"int8 is for a CPU, and this model is on {self.device}. Leave out one of the two.")
+        self._decoder = SearchDecoder(model.transformer, int8)
 
     @overload
     def translate(
@@ -167,10 +171,11 @@ class Translator:
     def _search(self, sources: list[list[int]], settings: _Settings) -> list[list[Hypothesis]]:
         source_BS = pad(sources).to(self.device)
         transformer, extra = self.model.transformer, self.model.decoding.max_extra
-        if settings.beam == 1:
-            found = [[best] for best in greedy(transformer, source_BS, extra, settings.alpha)]
+        beam, alpha, n_best = settings
+        if beam == 1:
+            found = [[best] for best in greedy(transformer, source_BS, extra, alpha, self._decoder)]
         else:
-            found = beam_search(transformer, source_BS, settings.beam, settings.alpha, extra, settings.n_best)
+            found = beam_search(transformer, source_BS, beam, alpha, extra, n_best, self._decoder)
         if any(not hypotheses or math.isnan(hypotheses[0].score) for hypotheses in found):
             raise ModelError("The model cannot translate: its probabilities are not numbers. Its weights are damaged.")
         return found

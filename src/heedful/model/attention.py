@@ -104,23 +104,16 @@ class MultiHeadAttention(nn.Module):
         causal: bool = False,
         want_weights: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
-        """What each position of x gathers from the memory, and the weights B×H×T×S if they are wanted.
-
-        In beam search the rows of x are W hypotheses of each of B sentences, which share one memory: they become
-        W queries to it.
-        """
-        rows = x_BTD.shape
-        sentences = memory.k_BHSK.shape[0]
-        q_BHTK = self._heads(self.query(x_BTD.reshape(sentences, -1, rows[-1])))
+        """What each position of x gathers from the memory, and the weights B×H×T×S if they are wanted."""
+        q_BHTK = self._heads(self.query(x_BTD))
         dropout = self.dropout if self.training else 0.0
         weights_BHTS = None
         if want_weights:
-            mask = causal_mask(rows[1], x_BTD.device) if causal else mask
+            mask = causal_mask(x_BTD.shape[1], x_BTD.device) if causal else mask
             heads_BHTK, weights_BHTS = plain_attention(q_BHTK, *memory, mask, dropout)
         else:
             heads_BHTK = attention(q_BHTK, *memory, mask, causal, dropout)
-        joined = heads_BHTK.transpose(1, 2).reshape(*rows[:-1], -1)
-        return self.output(joined), weights_BHTS
+        return self.output(heads_BHTK.transpose(1, 2).flatten(2)), weights_BHTS
 
     def _heads(self, x_BTE: Tensor) -> Tensor:
         """B×T×(H·K) → B×H×T×K."""

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from heedful.config import ModelConfig
-from heedful.model.attention import KeysValues, MultiHeadAttention
+from heedful.model.attention import MultiHeadAttention
 from heedful.model.dropout import dropout
 
 
@@ -57,8 +57,7 @@ class EncoderLayer(nn.Module):
 class DecoderLayer(nn.Module):
     """Masked self-attention, attention over the encoder's output, then the feed-forward network.
 
-    In training it is given whole sentences; in search one position at a time, and the keys and values of both
-    attentions come from a cache. The sub-layers are the same.
+    Whole sentences, as in training; search takes them a position at a time (decoding/decoder.py).
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -75,24 +74,9 @@ class DecoderLayer(nn.Module):
     ) -> tuple[Tensor, Tensor | None, Tensor | None]:
         """All positions at once, each of which sees itself and those before it."""
         past = self.self_attention.keys_values(x_BTD)
-        memory = self.cross_attention.keys_values(memory_BSD)
-        return self._sublayers(x_BTD, past, memory, memory_mask, causal=True, want_weights=want_weights)
-
-    def step(self, x_R1D: Tensor, past: KeysValues, memory: KeysValues, memory_mask: Tensor | None) -> Tensor:
-        """The newest position of each hypothesis; `past` are all positions up to it, itself the last."""
-        return self._sublayers(x_R1D, past, memory, memory_mask, causal=False, want_weights=False)[0]
-
-    def _sublayers(
-        self,
-        x_BTD: Tensor,
-        past: KeysValues,
-        memory: KeysValues,
-        memory_mask: Tensor | None,
-        causal: bool,
-        want_weights: bool,
-    ) -> tuple[Tensor, Tensor | None, Tensor | None]:
-        attended, self_weights = self.self_attention(x_BTD, past, causal=causal, want_weights=want_weights)
+        attended, self_weights = self.self_attention(x_BTD, past, causal=True, want_weights=want_weights)
         x_BTD = self.after_self_attention(x_BTD, attended)
+        memory = self.cross_attention.keys_values(memory_BSD)
         attended, cross_weights = self.cross_attention(x_BTD, memory, memory_mask, want_weights=want_weights)
         x_BTD = self.after_cross_attention(x_BTD, attended)
         x_BTD = self.after_feed_forward(x_BTD, self.feed_forward(x_BTD))

@@ -74,6 +74,11 @@ def linear_as_torch_has_it(model: Transformer) -> None:
             module.reset_parameters()
 
 
+def feed_forward_as_the_rest(model: Transformer) -> None:
+    for layer in (*model.encoder, *model.decoder):
+        nn.init.xavier_uniform_(layer.feed_forward.outer.weight)
+
+
 def small_positions(model: Transformer) -> None:
     assert model.embedding.positions_TD is not None
     nn.init.normal_(model.embedding.positions_TD, std=model.config.d_model**-0.5)
@@ -153,6 +158,7 @@ TRAINING = (
     BASELINE,
     Variant("embedding-init", "embeddings N(0, 1)", initialised(unit_embeddings)),
     Variant("linear-init", "linear layers as torch initialises them", initialised(linear_as_torch_has_it)),
+    Variant("feed-forward-init", "the feed-forward's second matrix Glorot too", initialised(feed_forward_as_the_rest)),
     Variant("source-end", "no end symbol on the source", ((Transformer, "encode", encode_without_end),)),
     Variant("start", "a start symbol of zeros", ((Embedding, "forward", embed_start_as_zero),)),
     Variant("attention-biases", "no biases in the attentions", initialised(no_attention_biases)),

@@ -1,0 +1,225 @@
+"""The benchmarks of decoding, start-up and growth: the same model everywhere, and figures that are what they say."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import heedful
+from heedful.config import BOS, EOS, DecodingConfig, ModelConfig
+from heedful.model.transformer import Transformer
+from heedful.storage.model_directory import Model, TextFacts, write_model
+from heedful.text.corpus import Corpus
+from heedful.text.tokenizer import Tokenizer
+
+sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
+
+import decode_bench
+import decoding_peers
+import growth
+import startup
+from decode_bench import Mode, Result
+from decoding_peers import CT2, CT2_INT8, HEEDFUL, HEEDFUL_INT8, HF, Search
+from startup import OURS, TORCH, Taken
+
+GREEDY = Search(1, 0.0)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory, tokenizer: Tokenizer) -> Path:
+    """Random in every parameter: zero biases and unit norms would hide a mistake."""
+    generator = torch.Generator().manual_seed(1)
+    transformer = Transformer(ModelConfig(vocab_size=tokenizer.vocab_size, N=2, d_model=24, d_ff=40, h=3)).eval()
+    with torch.no_grad():
+        for name, parameter in transformer.named_parameters():
+            noise = 0.3 * torch.randn(parameter.shape, generator=generator)
+            parameter.copy_(noise + 1.0 if "norm.weight" in name else noise)
+        transformer.embedding.weight_VD[:EOS] = 0.0  # what we never say is never the likeliest
+    path = tmp_path_factory.mktemp("model") / "model"
+    write_model(path, Model(transformer, tokenizer, TextFacts(), DecodingConfig(max_extra=8)))
+    return path
+
+
+def sources(tokenizer: Tokenizer, *lengths: int) -> list[list[int]]:
+    generator = torch.Generator().manual_seed(0)
+    every = [torch.randint(EOS + 1, tokenizer.vocab_size, (length - 1,), generator=generator) for length in lengths]
+    return [[*ids.tolist(), EOS] for ids in every]
+
+
+def log_probabilities(model: Path, source: list[int], target: list[int]) -> torch.Tensor:
+    """Ours, of each piece of the target."""
+    transformer = heedful.load(model, device="cpu").model.transformer
+    logits = transformer(torch.tensor([source]), torch.tensor([[BOS, *target[:-1]]]))[0]
+    return logits.log_softmax(dim=-1)[range(len(target)), target].detach()
+
+
+def scored_by_ctranslate2(model: Path, directory: Path, source: list[int], target: list[int]) -> torch.Tensor:
+    ctranslate2 = pytest.importorskip("ctranslate2")
+    ours = heedful.load(model, device="cpu").model
+    decoding_peers.write_ctranslate2(ours, directory)
+    names = ours.tokenizer.pieces
+    [found] = ctranslate2.Translator(str(directory)).score_batch([names(source)], [names(target[:-1])])
+    return torch.tensor(found.log_probs)
+
+
+def test_ctranslate2_has_our_probabilities(model: Path, tokenizer: Tokenizer, tmp_path: Path) -> None:
+    source, target = sources(tokenizer, 9, 6)
+    found = scored_by_ctranslate2(model, tmp_path / "model", source, target)
+    torch.testing.assert_close(found, log_probabilities(model, source, target), rtol=0, atol=1e-4)
+
+
+def test_a_confused_weight_would_be_seen(
+    model: Path, tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The control: keys and values exchanged."""
+    filled = decoding_peers._fill_linear
+    monkeypatch.setattr(decoding_peers, "_fill_linear", lambda theirs, *ours: filled(theirs, *ours[::-1]))
+    source, target = sources(tokenizer, 9, 6)
+    found = scored_by_ctranslate2(model, tmp_path / "model", source, target)
+    assert not torch.allclose(found, log_probabilities(model, source, target), atol=1e-2)
+
+
+def test_marian_has_our_probabilities(model: Path, tokenizer: Tokenizer) -> None:
+    pytest.importorskip("transformers")
+    theirs = decoding_peers.marian_model(heedful.load(model, device="cpu").model.transformer)
+    source, target = sources(tokenizer, 9, 6)
+    with torch.no_grad():
+        shifted = torch.tensor([[BOS, *target[:-1]]])
+        logits = theirs(input_ids=torch.tensor([source]), decoder_input_ids=shifted).logits[0]
+    found = logits.log_softmax(dim=-1)[range(len(target)), target]
+    torch.testing.assert_close(found, log_probabilities(model, source, target), rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize(("package", "name"), [("transformers", HF), ("ctranslate2", CT2)])
+def test_peers_say_what_we_say(model: Path, tokenizer: Tokenizer, package: str, name: str) -> None:
+    """Greedily and in batches of one length: at the limit, which is the batch's for them, all do the same."""
+    pytest.importorskip(package)
+    ours = decoding_peers.CONTENDERS[HEEDFUL](model, 1)
+    theirs = decoding_peers.CONTENDERS[name](model, 1)
+    for lengths in ((7, 7, 7, 7, 7, 7), (12, 12, 12), (2,)):
+        batch = sources(tokenizer, *lengths)
+        said = ours(batch, GREEDY)
+        assert {len(sentence) for sentence in said} == {lengths[0] + 8 - 1}
+        assert theirs(batch, GREEDY) == said
+
+
+def test_what_load_does_not_offer_is_left_out(model: Path) -> None:
+    with pytest.raises(decoding_peers.NotOffered, match="nonsense"):
+        decoding_peers.heedful_decode(model, 1, nonsense=True)
+
+
+def test_a_worker_answers_batch_by_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    def reversing(path: Path, threads: int) -> decoding_peers.Decode:
+        return lambda batch, search: [ids[::-1] * search.beam for ids in batch]
+
+    monkeypatch.setitem(decoding_peers.CONTENDERS, "reversing", reversing)
+    asked = json.dumps({"batches": [[[1, 2], [3]], [[4, 5]]], "search": Search(2, 0.6)})
+    answers = io.StringIO()
+    decode_bench.work("reversing", "model", "1", io.StringIO(asked + "\n"), answers)
+    ready, answer = map(json.loads, answers.getvalue().splitlines())
+    assert ready == {}
+    assert answer["said"] == [[2, 1, 2, 1], [3, 3], [5, 4, 5, 4]]
+    assert answer["seconds"] >= 0
+
+
+def test_a_worker_says_why_it_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(path: Path, threads: int) -> decoding_peers.Decode:
+        raise ImportError("no module of that name")
+
+    monkeypatch.setitem(decoding_peers.CONTENDERS, "absent", absent)
+    answers = io.StringIO()
+    decode_bench.work("absent", "model", "1", io.StringIO(), answers)
+    assert json.loads(answers.getvalue()) == {"left_out": "no module of that name"}
+
+
+def test_the_timed_batches_are_spread_over_the_lengths() -> None:
+    every = [[number] for number in range(64)]
+    assert decode_bench.timed(every, Mode("", GREEDY, 8), 2) == [every[16:24], every[48:56]]
+    assert decode_bench.timed(every, Mode("", GREEDY, 1), 100) == [[one] for one in every]
+
+
+def test_ratios_are_medians_of_rounds() -> None:
+    """The machine was slow in the last round, for both: the ratio of the rounds is not moved by it."""
+    ours, theirs = Result([1.0, 1.0, 10.0], 300, 30), Result([2.0, 2.0, 20.0], 330, 30)
+    assert decode_bench.ratio(ours, theirs) == pytest.approx(2 * 300 / 330)
+    assert decode_bench.same([[1], [2, 3], []], [[1], [2], []]) == pytest.approx(2 / 3)
+
+
+def made_up() -> dict[str, Result]:
+    return {
+        HEEDFUL: Result([2.0, 1.0, 4.0], 1_000, 100, [[1], [2]]),
+        HEEDFUL_INT8: Result([1.0, 0.5, 2.0], 1_000, 100, [[1], [3]]),
+        CT2: Result([2.0, 1.0, 4.0], 1_500, 100, [[1], [2]]),
+        CT2_INT8: Result([1.0, 0.5, 2.0], 800, 100, [[4], [3]]),
+    }
+
+
+def test_tables() -> None:
+    mode, scores = decode_bench.MODES[0], dict.fromkeys(made_up(), 33.333)
+    table = decode_bench.mode_table(mode, made_up(), scores, {})
+    assert all(len(row) == len(table["columns"]) for row in table["rows"])
+    rows = {row[0]: row[1:] for row in table["rows"]}
+    assert rows[HEEDFUL] == ["500", "250 to 1,000", "50.0", "20.0", "1.00", "33.33", "100.0%"]
+    assert rows[CT2_INT8][-3:] == ["0.62", "33.33", "0.0%"]
+    goals = decode_bench.goals_table({mode.title: made_up()}, {})
+    assert [row[:1] + row[2:] for row in goals["rows"]] == [
+        [f"{HEEDFUL} : {CT2}", "0.67", "1.3", "no"],
+        [f"{HEEDFUL_INT8} : {CT2_INT8}", "1.25", "1.0", "yes"],
+    ]
+
+
+def test_own_start_up_is_the_difference_of_neighbours() -> None:
+    taken = {OURS: [Taken(3.0, 2.5), Taken(9.0, 2.6)], TORCH: [Taken(2.0, 2.0), Taken(8.5, 2.0)]}
+    assert [one.wall for one in startup.over(taken)] == pytest.approx([1.0, 0.5])
+    assert [one.processor for one in startup.over(taken)] == pytest.approx([0.5, 0.6])
+    table = startup.table(taken, {})
+    assert table["rows"][-1][1:] == ["0.75", "0.50 to 1.00", "0.55", "0.50 to 0.60"]
+    with pytest.raises(SystemExit, match="exit code 3"):
+        startup.run([sys.executable, "-c", "raise SystemExit(3)"])
+    assert startup.run([sys.executable, "-c", "import time; time.sleep(0.2)"]).wall >= 0.2
+
+
+def test_the_lines_of_a_large_corpus_are_all_different(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(growth, "BLOCK", 50)
+    made = list(growth.lines(170))
+    assert len(made) == 170
+    assert len({source for source, _ in made}) == len({target for _, target in made}) == 170
+    assert made[3][0].rpartition(" ")[0] == made[53][0].rpartition(" ")[0]
+
+
+def test_what_is_watched_is_timed_and_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus = Corpus.of(("no.such.tsv",), (), "test")
+    monkeypatch.setattr(Corpus, "count", lambda self: len(self.source))
+    monkeypatch.setattr(growth, "number", growth.number)  # both are put back at the end
+    spent = growth.watched("heedful.text.corpus.Corpus.count"), growth.watched("growth.number")
+    assert [corpus.count(), growth.number("1,000"), growth.number(cell="2")] == [1, 1_000, 2]
+    assert [len(times) for times in spent] == [1, 2]
+
+
+@pytest.mark.slow
+def test_preparation_is_timed_by_its_parts(tmp_path: Path) -> None:
+    growth.write_corpus(tmp_path, 600)
+    found = growth.in_a_process("prepare", directory=str(tmp_path), threads=1)
+    assert 0 < sum(found["phases"].values()) <= found["seconds"]
+    assert all(seconds > 0 for seconds in found["phases"].values())
+    assert found["peak"] >= found["before"] > 2**20
+    assert (tmp_path / "run" / "config.toml").is_file()
+
+
+def test_pictures_and_exponents(tmp_path: Path) -> None:
+    rows = [["1,024", "4", "1.50", "500"], ["2,048", "2", "6", "1,000"]]
+    lengths: Any = {"columns": ["n", "b", "s", "m"], "rows": rows}
+    assert growth.exponent(rows, 2) == pytest.approx(2)
+    assert growth.exponent(rows, 3) == pytest.approx(1)
+    corpus = {"columns": ["pairs", *"abcdefghij"], "rows": [["10,000", *["2"] * 10], ["100,000", *["3"] * 10]]}
+    growth.draw_all([lengths, corpus], tmp_path)
+    first = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert set(first) == {"growth-lengths.svg", "growth-corpus.svg"}
+    growth.draw_all([lengths, corpus], tmp_path)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == first

@@ -3,8 +3,11 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+BENCH   := .venv-bench
+JOEYNMT := .venv-bench-joeynmt
+MODEL   := runs/demo
 
-.PHONY: setup demo test test-slow check faults faults-night clean
+.PHONY: setup demo test test-slow check faults faults-night bench clean
 
 setup: $(READY)
 
@@ -32,10 +35,41 @@ faults: setup
 faults-night: setup
 	HEEDFUL_FAULTS=night HEEDFUL_RECORD=1 $(BIN)/pytest -n 2 -m faults tests/faults
 
+# Beside the peers, each as it installs: docs/performance.md. A peer that does not install is left out, and said so.
+# DATA_ROOT=DIR: with Multi30k instead of the built-in pair. QUICK=1: a smoke run that writes nothing.
+bench: $(BENCH)/.ready $(JOEYNMT)/.ready
+	BENCH_JOEYNMT=$(JOEYNMT)/bin/python $(BENCH)/bin/python benchmarks/bench.py \
+	  $(if $(DATA_ROOT),--data-root $(DATA_ROOT)) $(if $(QUICK),--quick)
+	$(BENCH)/bin/python benchmarks/end_to_end.py $(if $(QUICK),--quick)
+ifndef QUICK
+	$(BENCH)/bin/python benchmarks/decode_bench.py $(if $(DATA_ROOT),--data-root $(DATA_ROOT))
+	$(BENCH)/bin/python benchmarks/growth.py
+	[ -e $(MODEL) ] || $(BENCH)/bin/heedful demo --out $(MODEL)
+	$(BENCH)/bin/python benchmarks/startup.py $(MODEL)
+	$(BENCH)/bin/python benchmarks/performance_page.py
+endif
+
+$(BENCH)/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(BENCH)
+	$(BENCH)/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[plot]'
+	@for peer in 'transformers accelerate' x-transformers ctranslate2; do \
+	  $(BENCH)/bin/pip install --quiet --disable-pip-version-check -c constraints.txt $$peer || \
+	    echo "left out, because it does not install: $$peer"; \
+	done
+	@$(BENCH)/bin/python -m compileall -q src || true
+	@touch $@
+
+# Its protobuf is older than ours: an environment of its own, with the same torch.
+$(JOEYNMT)/.ready: constraints.txt
+	$(PYTHON) -m venv $(JOEYNMT)
+	@$(JOEYNMT)/bin/pip install --quiet --disable-pip-version-check joeynmt==2.3.0 importlib_metadata \
+	  $$(grep -E '^(torch|numpy)==' constraints.txt) || echo "left out, because it does not install: joeynmt"
+	@touch $@
+
 check: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
 clean:
-	rm -rf $(VENV) runs .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(BENCH) $(JOEYNMT) runs .mypy_cache .ruff_cache .pytest_cache

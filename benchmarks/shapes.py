@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-PAD, BOS, EOS = 0, 2, 3
+PAD, UNK, BOS, EOS = 0, 1, 2, 3
 
 Ids = npt.NDArray[np.int64]
 
@@ -37,6 +37,16 @@ class Rows:
     def tokens(self) -> int:
         """Real target pieces: what every contender's speed is counted in."""
         return int((self.target_out != PAD).sum())
+
+    @property
+    def source_tokens(self) -> int:
+        return int((self.source != PAD).sum())
+
+    @property
+    def padding(self) -> float:
+        """The share of all positions of both sides that is padding."""
+        real = self.source_tokens + self.tokens
+        return 1 - real / (self.source.size + self.target_out.size)
 
 
 @dataclass(frozen=True)

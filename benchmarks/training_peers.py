@@ -1,23 +1,34 @@
 """One training step of each contender: forward, loss with label smoothing, backward, Adam.
 
 All have the same shape, batches, optimiser (torch's fused Adam) and smoothed loss. Each is used as its documentation
-shows; what is particular to one is said where it is built. `STEPS` maps a name to the function that builds it, which
-takes the task and gives `step(i) -> loss`.
+shows; what is particular to one is said where it is built. `CONTENDERS` maps a name to the function that builds it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import torch
 import torch.nn.functional as F
-from shapes import BOS, EOS, PAD, Rows, Shape, Task
+from ceiling import matrix_products
+from shapes import BOS, EOS, PAD, UNK, Rows, Shape, Task
 from torch import Tensor, nn
 
 Step = Callable[[int], float]
 LEARNING_RATE = 1e-4
+OURS, CEILING, NO_PADDING = "heedful", "matrix products alone", "matrix products without padding"
+
+
+@dataclass(frozen=True)
+class Contender:
+    step: Step  # the loss of an update on batch i
+    model: nn.Module | None  # None: a ceiling has no weights
+    package: str  # whose version belongs to the figure
 
 
 def _ids(rows: Rows) -> tuple[Tensor, Tensor, Tensor]:
@@ -28,21 +39,23 @@ def _adam(model: nn.Module) -> torch.optim.Adam:
     return torch.optim.Adam(model.parameters(), lr=LEARNING_RATE, betas=(0.9, 0.98), eps=1e-9, fused=True)
 
 
-def _trained(model: nn.Module, task: Task, loss_of: Callable[[Tensor, Tensor, Tensor], Tensor]) -> Step:
+def _trained(
+    model: nn.Module, package: str, task: Task, loss_of: Callable[[Tensor, Tensor, Tensor], Tensor]
+) -> Contender:
     """The ordinary loop of PyTorch around a model."""
     optimizer, batches = _adam(model.train()), [_ids(rows) for rows in task.batches]
 
     def step(i: int) -> float:
         loss = loss_of(*batches[i])
-        optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
+        optimizer.zero_grad()
         return loss.item()
 
-    return step
+    return Contender(step, model, package)
 
 
-def heedful_step(task: Task) -> Step:
+def heedful_step(task: Task) -> Contender:
     """Everything that `heedful train` does in an update: dropout seeded a step, gradient's norm, checks."""
     from heedful.config import ModelConfig, TrainingConfig
     from heedful.data.batches import Batch
@@ -62,7 +75,7 @@ def heedful_step(task: Task) -> Step:
     )
     updater = Updater(Transformer(config), TrainingConfig(label_smoothing=shape.label_smoothing))
     batches = [Batch(*_ids(rows), rows.tokens, tuple(range(len(rows.source)))) for rows in task.batches]
-    return lambda i: updater.update(i + 1, [batches[i]]).loss
+    return Contender(lambda i: updater.update(i + 1, [batches[i]]).loss, updater.model, "heedful")
 
 
 class TorchTransformer(nn.Module):
@@ -102,20 +115,19 @@ def _sinusoids(length: int, d_model: int) -> Tensor:
     return torch.stack([angles.sin(), angles.cos()], dim=-1).reshape(length, d_model)
 
 
-def torch_step(task: Task) -> Step:
+def torch_step(task: Task) -> Contender:
     model = TorchTransformer(task.shape)
 
     def loss(source: Tensor, target_in: Tensor, target_out: Tensor) -> Tensor:
         return _cross_entropy(model(source, target_in), target_out, task.shape)
 
-    return _trained(model, task, loss)
+    return _trained(model, "torch", task, loss)
 
 
-def marian_step(task: Task) -> Step:
-    """Hugging Face's Marian: no smoothing of its own, so the loss is made from its logits, as its Trainer does."""
+def marian(shape: Shape) -> Any:
+    """Hugging Face's Marian in the paper's form: post-norm, ReLU, scaled and tied embeddings, sinusoids."""
     from transformers import MarianConfig, MarianMTModel
 
-    shape = task.shape
     config = MarianConfig(
         vocab_size=shape.vocab_size,
         d_model=shape.d_model,
@@ -137,17 +149,23 @@ def marian_step(task: Task) -> Step:
         decoder_start_token_id=BOS,
         use_cache=False,
     )
-    model = MarianMTModel(config)
+    return MarianMTModel(config)
+
+
+def marian_step(task: Task) -> Contender:
+    """It has no smoothing of its own, so the loss is made from its logits, as its Trainer does."""
+    model, shape = marian(task.shape), task.shape
 
     def loss(source: Tensor, target_in: Tensor, target_out: Tensor) -> Tensor:
         found = model(input_ids=source, attention_mask=source != PAD, decoder_input_ids=target_in)
         return _cross_entropy(found.logits, target_out, shape)
 
-    return _trained(model, task, loss)
+    return _trained(model, "transformers", task, loss)
 
 
-def x_transformers_step(task: Task) -> Step:
-    """x-transformers: pre-norm and without label smoothing, as it comes; it shifts the target itself."""
+def x_transformers_step(task: Task) -> Contender:
+    """x-transformers as it comes: pre-norm, learned positions, a projection of its own, no label smoothing, dropout in
+    the feed-forward layers alone; it shifts the target itself."""
     from x_transformers import XTransformer
 
     shape = task.shape
@@ -169,52 +187,61 @@ def x_transformers_step(task: Task) -> Step:
         found: Any = model(source, whole, mask=source != PAD)
         return found if isinstance(found, Tensor) else found[0]
 
-    return _trained(model, task, loss)
+    return _trained(model, "x-transformers", task, loss)
 
 
-def matrix_products(task: Task) -> Step:
-    """The machine's own ceiling: the matrix products that a step cannot do without, and nothing else.
+def joeynmt_step(task: Task) -> Contender:
+    """JoeyNMT's model, batches and loss; post-norm is a setting, and its one dropout is on attention weights too."""
+    from joeynmt.batch import Batch
+    from joeynmt.model import build_model
 
-    Forward, then the two of the backward pass, for each projection on padded rows (padding is the batch's, not the
-    contender's), the logits on real target pieces, and the two products of each attention.
-    """
+    shape, vocabulary = task.shape, _joeynmt_vocabulary(task.shape.vocab_size)
+    side = {
+        "type": "transformer",
+        "num_layers": shape.N,
+        "num_heads": shape.h,
+        "hidden_size": shape.d_model,
+        "ff_size": shape.d_ff,
+        "dropout": shape.dropout,
+        "embeddings": {"embedding_dim": shape.d_model, "scale": True, "dropout": shape.dropout},
+        "layer_norm": "post",
+        "activation": "relu",
+    }
+    tied = {"tied_embeddings": True, "tied_softmax": True}
+    model = build_model({"encoder": dict(side), "decoder": dict(side), **tied}, vocabulary, vocabulary)
+    model.loss_function = ("crossentropy", shape.label_smoothing)
+
+    def loss(source: Tensor, target_in: Tensor, target_out: Tensor) -> Tensor:
+        source, whole = _pad_second(source), _pad_second(torch.cat([target_in[:, :1], target_out], dim=1))
+        lengths, order = (source != _JOEYNMT_PAD).sum(dim=1), torch.arange(len(source))
+        batch = Batch(source, lengths, None, whole, None, order, torch.device("cpu"), _JOEYNMT_PAD, EOS)
+        a_piece: Tensor = model(return_type="loss", **vars(batch))[0] / batch.ntokens
+        return a_piece
+
+    return _trained(model, "joeynmt", task, loss)
+
+
+_JOEYNMT_PAD = UNK  # its vocabulary begins with the unknown piece, ours with padding
+
+
+def _joeynmt_vocabulary(size: int) -> Any:
+    from joeynmt.vocabulary import Vocabulary
+
+    tokens = {"unk_token": "<unk>", "pad_token": "<pad>", "bos_token": "<s>", "eos_token": "</s>", "sep_token": None}
+    ids = {"unk_id": PAD, "pad_id": _JOEYNMT_PAD, "bos_id": BOS, "eos_id": EOS, "sep_id": None}
+    return Vocabulary([f"piece{i}" for i in range(size - 4)], SimpleNamespace(**tokens, **ids, lang_tags=[]))
+
+
+def _pad_second(ids: Tensor) -> Tensor:
+    """Padding and the unknown piece change places."""
+    return torch.where(ids <= UNK, UNK - ids, ids)
+
+
+def ceiling_step(task: Task, padded: bool = True) -> Contender:
     from heedful.training.allocator import keep_memory
 
     keep_memory()
-    lists = [list(_products(task.shape, rows)) for rows in task.batches]
-    memory = {size: torch.randn(size) for products in lists for size in _sizes(products)}
-
-    def step(i: int) -> float:
-        for batch, m, k, n in lists[i]:
-            x, w = memory[batch * m * k].view(batch, m, k), memory[batch * k * n].view(batch, k, n)
-            y = torch.bmm(x, w) if batch > 1 else (x[0] @ w[0])[None]
-            if batch > 1:
-                torch.bmm(y, w.transpose(1, 2))
-                torch.bmm(x.transpose(1, 2), y)
-            else:
-                y[0] @ w[0].T
-                x[0].T @ y[0]
-        return 0.0
-
-    return step
-
-
-def _products(shape: Shape, rows: Rows) -> list[tuple[int, int, int, int]]:
-    """(batch, m, k, n) of each product of the forward pass."""
-    B, S = rows.source.shape
-    T = rows.target_in.shape[1]
-    d, f, heads, width = shape.d_model, shape.d_ff, B * shape.h, shape.d_model // shape.h
-    products: list[tuple[int, int, int, int]] = []
-    for _ in range(shape.N):
-        products += [(1, B * S, d, d)] * 4 + [(1, B * S, d, f), (1, B * S, f, d)]
-        products += [(heads, S, width, S), (heads, S, S, width)]
-        products += [(1, B * T, d, d)] * 6 + [(1, B * S, d, d)] * 2 + [(1, B * T, d, f), (1, B * T, f, d)]
-        products += [(heads, T, width, T), (heads, T, T, width), (heads, T, width, S), (heads, T, S, width)]
-    return [*products, (1, rows.tokens, d, shape.vocab_size)]
-
-
-def _sizes(products: list[tuple[int, int, int, int]]) -> set[int]:
-    return {size for batch, m, k, n in products for size in (batch * m * k, batch * k * n)}
+    return Contender(matrix_products(task, padded), None, "torch")
 
 
 def _cross_entropy(logits: Tensor, labels: Tensor, shape: Shape) -> Tensor:
@@ -223,10 +250,12 @@ def _cross_entropy(logits: Tensor, labels: Tensor, shape: Shape) -> Tensor:
     )
 
 
-STEPS: dict[str, Callable[[Task], Step]] = {
-    "heedful": heedful_step,
+CONTENDERS: dict[str, Callable[[Task], Contender]] = {
+    OURS: heedful_step,
     "torch.nn.Transformer": torch_step,
     "Marian (transformers)": marian_step,
     "x-transformers": x_transformers_step,
-    "matrix products alone": matrix_products,
+    "JoeyNMT": joeynmt_step,
+    CEILING: ceiling_step,
+    NO_PADDING: partial(ceiling_step, padded=False),
 }

@@ -1,6 +1,10 @@
-"""A contender in a process of its own: reads the numbers of batches, a line at a time, and answers with seconds.
+"""A contender in a process of its own: reads what is asked of it, a line of JSON at a time, and answers with another.
 
 python benchmarks/worker.py NAME TASK THREADS
+
+    {"what": "about"}                        version of its package, number of its parameters
+    {"what": "time", "batches": [0, 1, 2]}   seconds of an update on each of these batches
+    {"what": "activations", "batch": 0}      most bytes of one update beside weights, gradients and Adam's moments
 
 While it waits for a line it does nothing, so that contenders can take turns on one machine.
 """
@@ -8,27 +12,69 @@ While it waits for a line it does nothing, so that contenders can take turns on 
 from __future__ import annotations
 
 import json
-import resource
 import sys
 import time
+from collections.abc import Callable
+from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import torch
 from shapes import read_task
-from training_peers import STEPS
+from torch.profiler import ProfilerActivity, profile
+from training_peers import CONTENDERS, Contender
 
 
 def main(name: str, directory: str, threads: str) -> None:
+    answers, sys.stdout = sys.stdout, sys.stderr  # what a library prints is no answer
     torch.set_num_threads(int(threads))
     torch.manual_seed(1)
-    step = STEPS[name](read_task(Path(directory)))
+    contender = CONTENDERS[name](read_task(Path(directory)))
     for line in sys.stdin:
-        numbers = json.loads(line)
+        print(json.dumps(answer(contender, json.loads(line))), file=answers, flush=True)
+
+
+def answer(contender: Contender, asked: dict[str, Any]) -> dict[str, Any]:
+    if asked["what"] == "time":
         begin = time.perf_counter()
-        loss = [step(number) for number in numbers][-1]
-        seconds = time.perf_counter() - begin
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        print(json.dumps({"seconds": seconds, "loss": loss, "peak": peak}), flush=True)
+        loss = [contender.step(number) for number in asked["batches"]][-1]
+        return {"seconds": time.perf_counter() - begin, "loss": loss}
+    if asked["what"] == "activations":
+        return {"bytes": activations(contender, asked["batch"])}
+    parameters = sum(parameter.numel() for parameter in trained(contender))
+    versions = {name: metadata.version(name) for name in (contender.package, "torch")}
+    return {"versions": versions, "parameters": parameters}
+
+
+def trained(contender: Contender) -> list[torch.nn.Parameter]:
+    """Marian's sinusoids are parameters too, but not trained."""
+    return [p for p in contender.model.parameters() if p.requires_grad] if contender.model is not None else []
+
+
+def activations(contender: Contender, batch: int) -> int | None:
+    """Of an update after the first, so that the moments are there; gradients are there before it begins.
+
+    Every contender lets go of them only when the update is over, so that none is paid for by what came before.
+    """
+    if contender.model is None:
+        return None
+    contender.step(batch)
+    for parameter in trained(contender):
+        parameter.grad = torch.zeros_like(parameter)
+    return most_held(lambda: contender.step(batch))
+
+
+def most_held(compute: Callable[[], object]) -> int:
+    """Most bytes of tensors held at a time that were not before: the largest running sum of the profiler's notes."""
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as watched:
+        compute()
+    results: Any = watched.profiler.kineto_results
+    events = [event for event in results.events() if event.name() == "[memory]"]
+    held = most = 0
+    for event in sorted(events, key=lambda event: event.start_ns()):
+        held += event.nbytes()
+        most = max(most, held)
+    return most
 
 
 if __name__ == "__main__":

@@ -105,3 +105,21 @@ def test_mistakes_are_one_kind_of_exception(tmp_path: Path) -> None:
     ):
         with pytest.raises(heedful.HeedfulError):
             mistake()
+
+
+def test_loading_a_model_imports_no_compiler(tiny_run: Path) -> None:
+    """torch's compiler takes longer to import than torch; a random number on the meta device would bring it in."""
+    program = f"""
+import sys, heedful
+for int8 in (False, True):
+    heedful.load({str(tiny_run)!r}, int8=int8).translate("a b c")
+assert "torch._dynamo" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_8_bit_weights_say_nearly_the_same(tiny_run: Path) -> None:
+    line = "a b c"
+    plain, rounded = (heedful.load(tiny_run, int8=int8).translate(line) for int8 in (False, True))
+    assert rounded.score == pytest.approx(plain.score, rel=0.1)
+    assert rounded.score != plain.score

@@ -39,7 +39,8 @@ class Transformer(nn.Module):
         self.embedding = Embedding(config)
         self.encoder = cast("Iterable[EncoderLayer]", nn.ModuleList(EncoderLayer(config) for _ in range(config.N)))
         self.decoder = cast("Iterable[DecoderLayer]", nn.ModuleList(DecoderLayer(config) for _ in range(config.N)))
-        initialise(self)
+        if not self.embedding.weight_VD.is_meta:  # without memory yet: weights will come from a file
+            initialise(self)
 
     def forward(self, source_BS: Tensor, target_BT: Tensor) -> Tensor:
         """Logits B×T×V of the piece after each of `target_BT`, a target shifted right behind the start symbol."""

@@ -1,0 +1,149 @@
+"""The tables in docs/performance.md, and its pictures, from what the benchmarks wrote.
+
+python benchmarks/performance_page.py
+
+Each `<!-- fill: NAME -->` up to its `<!-- end -->` gets the tables of NAME's file; the words around are written by
+hand. A file that is not there is said not to have been measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import statistics
+from pathlib import Path
+from typing import Any
+
+from tables import DOCS, Table, markdown
+
+FILES = {
+    "training": "performance.json",
+    "end-to-end": "performance-end-to-end.json",
+    "decoding": "performance-decoding.json",
+    "growth": "performance-growth.json",
+    "startup": "performance-startup.json",
+}
+NOT_RUN = "Not measured yet."
+PICTURES = {
+    "training": ("images/performance.png", "Training speed of each contender, and the ceiling"),
+    "end-to-end": ("images/performance-end-to-end.png", "Validation loss against time, each run"),
+}
+# Names of training_peers.py, which is not imported: a page can be made where no torch is.
+OURS, CEILINGS = "heedful", ("matrix products alone", "matrix products without padding")
+OUR_COLOUR, PEER_COLOUR, CEILING_COLOUR = "#1f4e9c", "#9aa5b1", "#c1272d"
+_PLACE = re.compile(r"(<!-- fill: ([\w-]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+
+
+def filled(page: str, found: dict[str, list[Table]]) -> str:
+    """The page with every place filled from the tables that are there."""
+    return _PLACE.sub(lambda place: f"{place[1]}{block(place[2], found.get(place[2], []))}\n{place[4]}", page)
+
+
+def places(page: str) -> list[str]:
+    return [place[2] for place in _PLACE.finditer(page)]
+
+
+def block(name: str, tables: list[Table]) -> str:
+    """What stands in a place: its picture, and each table under its title."""
+    if not tables:
+        return NOT_RUN
+    parts = [f"### {table['title']}\n\n{markdown(table)}" for table in tables]
+    if name in PICTURES:
+        picture, words = PICTURES[name]
+        parts.insert(0, f"![{words}]({picture})")
+    return "\n\n".join(parts)
+
+
+def draw_training(tables: list[Table], path: Path) -> None:
+    from matplotlib import pyplot
+
+    figure, panels = pyplot.subplots(1, len(tables), figsize=(6.4 * len(tables), 3.2), squeeze=False)
+    for axes, table in zip(panels[0], tables, strict=True):
+        _bars(axes, table["raw"])
+        axes.set_title(table["title"], loc="left", fontsize=11)
+    figure.tight_layout(w_pad=3)
+    _save(figure, path)
+
+
+def _bars(axes: Any, raw: dict[str, Any]) -> None:
+    """A bar a contender, with a line from the slowest round to the fastest; the ceiling is a line across all."""
+    tokens = raw["tokens"]
+    seconds = {name: result["seconds"] for name, result in raw["results"].items()}
+    speed = {name: tokens / statistics.median(times) for name, times in seconds.items()}
+    names = sorted((name for name in speed if name not in CEILINGS), key=lambda name: speed[name])
+    spread = [
+        [speed[name] - tokens / max(seconds[name]) for name in names],
+        [tokens / min(seconds[name]) - speed[name] for name in names],
+    ]
+    colours = [OUR_COLOUR if name == OURS else PEER_COLOUR for name in names]
+    axes.barh(
+        names, [speed[name] for name in names], color=colours, xerr=spread, ecolor="#333333", capsize=2, height=0.62
+    )
+    for place, name in enumerate(names):
+        colour = "white" if name == OURS else "black"
+        axes.text(speed[CEILINGS[0]] * 0.015, place, f"{speed[name]:,.0f}", va="center", color=colour, fontsize=9)
+    axes.axvline(speed[CEILINGS[0]], color=CEILING_COLOUR, linestyle="--", linewidth=1.5)
+    words = f"{CEILINGS[0]}: {speed[CEILINGS[0]]:,.0f}"
+    end = (speed[CEILINGS[0]], len(names) - 0.45)
+    axes.annotate(words, end, (-4, 0), textcoords="offset points", ha="right", color=CEILING_COLOUR, fontsize=9)
+    axes.set_ylim(-0.6, len(names) - 0.1)
+    axes.set_xlim(0, 1.06 * max([*speed.values(), *(tokens / min(seconds[name]) for name in names)]))
+    axes.set_xlabel("target tokens a second: median, slowest and fastest round", fontsize=9)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def draw_end_to_end(tables: list[Table], path: Path) -> None:
+    from matplotlib import pyplot
+
+    raw = tables[0]["raw"]
+    figure, axes = pyplot.subplots(figsize=(6.6, 3.8))
+    for number, run in enumerate(raw["runs"]):
+        colour = OUR_COLOUR if run["side"].startswith(OURS) else PEER_COLOUR
+        label = run["side"] if run["side"] not in [one["side"] for one in raw["runs"][:number]] else None
+        axes.plot(run["walls"], run["losses"], "-o", color=colour, markersize=3, linewidth=1.6, label=label)
+        axes.axvspan(0, run["start"], color=colour, alpha=0.08, linewidth=0)
+    axes.axhline(raw["target"], color=CEILING_COLOUR, linestyle="--", linewidth=1.2)
+    text = f"loss to reach: {raw['target']:.3f}"
+    axes.annotate(
+        text, (0.01, raw["target"]), (0, 4), xycoords=("axes fraction", "data"), textcoords="offset points",
+        color=CEILING_COLOUR, fontsize=9,
+    )  # fmt: skip
+    axes.set_xlabel("seconds since the process began; shaded: start-up")
+    axes.set_ylabel("validation loss, nats a piece")
+    axes.set_xlim(left=0)
+    axes.grid(alpha=0.25)
+    axes.legend(fontsize=9)
+    axes.spines[["top", "right"]].set_visible(False)
+    _save(figure, path)
+
+
+def _save(figure: Any, path: Path) -> None:
+    from matplotlib import pyplot
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=130, bbox_inches="tight")
+    pyplot.close(figure)
+
+
+def read(docs: Path) -> dict[str, list[Table]]:
+    files = {name: docs / file for name, file in FILES.items()}
+    return {name: json.loads(path.read_text(encoding="utf-8")) for name, path in files.items() if path.exists()}
+
+
+def write(docs: Path = DOCS) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    found, page = read(docs), docs / "performance.md"
+    drawings = {"training": draw_training, "end-to-end": draw_end_to_end}
+    for name, draw in drawings.items():
+        if found.get(name):
+            draw(found[name], docs / PICTURES[name][0])
+    page.write_text(filled(page.read_text(encoding="utf-8"), found), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--docs", type=Path, default=DOCS, help="where performance*.json and performance.md are (docs)")
+    write(parser.parse_args().docs)

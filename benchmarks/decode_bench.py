@@ -1,0 +1,298 @@
+"""Decoding speed beside the peers: one trained model, the same source ids, threads and limits, taking turns.
+
+python benchmarks/decode_bench.py --model RUN --data-root DIR [--rounds 7] [--threads 2] [--quick]
+
+Without --model a small one is trained on the built-in language pair first. With --data-root the text is Multi30k's test
+set (the model should be of that pair), otherwise the built-in pair's. Each contender (benchmarks/decoding_peers.py) is
+a process of its own, and waits while another has its turn; all stop where their search does, none at a fixed length.
+Writes docs/performance-decoding.json: tables for benchmarks/performance_page.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import Any, TextIO
+
+from decoding_peers import (
+    CONTENDERS,
+    CT2,
+    CT2_INT8,
+    HEEDFUL,
+    HEEDFUL_INT8,
+    HF,
+    NotOffered,
+    Search,
+    Sentences,
+    Text,
+    read_text,
+    small_model,
+)
+from tables import DOCS, Table, measured, write
+
+OUT = DOCS / "performance-decoding.json"
+PAUSE = 0.3  # seconds before a turn: the last contender's threads have then stopped spinning
+TOGETHER = 64
+
+
+@dataclass(frozen=True)
+class Mode:
+    title: str
+    search: Search
+    together: int
+
+
+MODES = (
+    Mode("beam 4, 64 sentences at a time", Search(4, 0.6), TOGETHER),
+    Mode("greedy, 64 sentences at a time", Search(1, 0.6), TOGETHER),
+    Mode("beam 4 without length penalty, 64 sentences at a time", Search(4, 0.0), TOGETHER),
+    Mode("beam 4, one sentence at a time", Search(4, 0.6), 1),
+    Mode("greedy, one sentence at a time", Search(1, 0.6), 1),
+)
+GOALS = (((HEEDFUL,), CT2, 1.3), ((HEEDFUL, HEEDFUL_INT8), CT2_INT8, 1.0), ((HEEDFUL,), HF, 3.0))  # our best of these
+
+
+@dataclass
+class Result:
+    """One contender in one mode."""
+
+    seconds: list[float] = field(default_factory=list)  # a round each, over the timed sentences
+    pieces: int = 0  # said in a round, end symbols included
+    sentences: int = 0
+    said: Sentences = field(default_factory=list)  # of the whole text
+
+    @property
+    def speeds(self) -> list[float]:
+        """Pieces a second, a round each."""
+        return [self.pieces / seconds for seconds in self.seconds]
+
+
+class Contender:
+    """A process that decodes when it is asked to."""
+
+    def __init__(self, name: str, model: Path, threads: int) -> None:
+        self.name = name
+        self.process = subprocess.Popen(
+            [sys.executable, __file__, "worker", name, model, str(threads)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "OMP_NUM_THREADS": str(threads)},
+        )
+
+    def left_out(self) -> str:
+        """Why it cannot be had; empty once it is ready."""
+        return str(self._answer().get("left_out", ""))
+
+    def decode(self, batches: list[Sentences], search: Search) -> tuple[float, Sentences]:
+        """Seconds, and what was said."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps({"batches": batches, "search": search}) + "\n")
+        self.process.stdin.flush()
+        answer = self._answer()
+        return answer["seconds"], answer["said"]
+
+    def stop(self) -> None:
+        self.process.communicate()
+
+    def _answer(self) -> dict[str, Any]:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"{self.name} has ended (exit code {self.process.wait()}).")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+
+def work(name: str, model: str, threads: str, lines: TextIO, answers: TextIO) -> None:
+    """The process of a contender: says whether it is there, then answers each line of batches."""
+    try:
+        decode = CONTENDERS[name](Path(model), int(threads))
+    except (NotOffered, ImportError) as reason:
+        print(json.dumps({"left_out": str(reason)}), file=answers, flush=True)
+        return
+    print(json.dumps({}), file=answers, flush=True)
+    for line in lines:
+        asked = json.loads(line)
+        search = Search(*asked["search"])
+        begin = time.perf_counter()
+        said = [sentence for batch in asked["batches"] for sentence in decode(batch, search)]
+        seconds = time.perf_counter() - begin
+        print(json.dumps({"seconds": seconds, "said": said}), file=answers, flush=True)
+
+
+def started(model: Path, threads: int, stack: ExitStack) -> list[Contender]:
+    """Those that can be had; the others are named with the reason."""
+    every = [Contender(name, model, threads) for name in CONTENDERS]
+    contenders = []
+    for contender in every:
+        stack.callback(contender.stop)
+        if reason := contender.left_out():
+            print(f"left out: {contender.name} ({reason})", file=sys.stderr, flush=True)
+        else:
+            contenders.append(contender)
+    return contenders
+
+
+def batches(sources: Sentences, together: int) -> list[Sentences]:
+    return [sources[start : start + together] for start in range(0, len(sources), together)]
+
+
+def timed(sources: Sentences, mode: Mode, most: int) -> list[Sentences]:
+    """At most `most` batches, spread evenly over the lengths."""
+    every = batches(sources, mode.together)
+    count = min(most, len(every))
+    return [every[(2 * place + 1) * len(every) // (2 * count)] for place in range(count)]
+
+
+def compare(contenders: list[Contender], mode: Mode, text: Text, rounds: int, most: int) -> dict[str, Result]:
+    """The whole text once, for what is said and to warm up; then turns on the timed batches."""
+    chosen = timed(text.sources, mode, most if mode.together > 1 else 8 * most)
+    results = {contender.name: Result() for contender in contenders}
+    for contender in contenders:
+        # One at a time says what batches say, up to rounding: it need not decode the whole text.
+        if mode.together > 1:
+            results[contender.name].said = contender.decode(batches(text.sources, mode.together), mode.search)[1]
+        contender.decode(chosen[:1], mode.search)
+    for number in range(rounds):
+        turn = number % len(contenders)
+        for contender in contenders[turn:] + contenders[:turn]:
+            time.sleep(PAUSE)
+            seconds, said = contender.decode(chosen, mode.search)
+            result = results[contender.name]
+            result.seconds.append(seconds)
+            result.pieces, result.sentences = sum(len(sentence) + 1 for sentence in said), len(said)
+        print(f"{mode.title}: round {number + 1} of {rounds}", file=sys.stderr, flush=True)
+    return results
+
+
+def same(one: Sentences, other: Sentences) -> float:
+    """The share of sentences of which both say the very same pieces."""
+    return sum(map(list.__eq__, one, other)) / len(other)
+
+
+def ratio(ours: Result, theirs: Result) -> float:
+    """How many times as fast: the median over rounds, in which both had their turn."""
+    return statistics.median(a / b for a, b in zip(ours.speeds, theirs.speeds, strict=True))
+
+
+def mode_table(mode: Mode, results: dict[str, Result], bleu: dict[str, float], facts: dict[str, Any]) -> Table:
+    rows = []
+    for name, result in sorted(results.items(), key=lambda item: -statistics.median(item[1].speeds)):
+        middle = statistics.median(result.seconds)
+        rows.append(
+            [
+                name,
+                f"{statistics.median(result.speeds):,.0f}",
+                f"{min(result.speeds):,.0f} to {max(result.speeds):,.0f}",
+                f"{result.sentences / middle:,.1f}",
+                f"{1_000 * middle / result.sentences:,.1f}",
+                f"{ratio(results[HEEDFUL], result):.2f}",
+                *([f"{bleu[name]:.2f}", f"{same(result.said, results[HEEDFUL].said):.1%}"] if result.said else []),
+            ]
+        )
+    columns = ["", "pieces/s", "spread", "sentences/s", "ms a sentence", "heedful is so many times as fast"]
+    columns += ["BLEU", f"same as {HEEDFUL}"] if mode.together > 1 else []
+    first = next(iter(results.values()))
+    notes = [f"{first.sentences:,} sentences a round, {len(first.seconds)} rounds; medians over rounds."]
+    return {"title": f"Decoding: {mode.title}", "measured": facts, "columns": columns, "rows": rows, "notes": notes}
+
+
+def goals_table(results: dict[str, dict[str, Result]], facts: dict[str, Any]) -> Table:
+    rows = []
+    for ours, theirs, goal in GOALS:
+        for title, found in results.items():
+            ratios = {name: ratio(found[name], found[theirs]) for name in ours if name in found and theirs in found}
+            if ratios:
+                best, reached = max(ratios.items(), key=lambda item: item[1])
+                met = "yes" if reached >= goal else "no"
+                rows.append([f"{best} : {theirs}", title, f"{reached:.2f}", f"{goal:.1f}", met])
+    return {
+        "title": "Decoding: goals",
+        "measured": facts,
+        "columns": ["pieces a second of", "how", "ratio", "goal", "reached"],
+        "rows": rows,
+        "notes": [
+            "A ratio is the median of the rounds' ratios.",
+            "Pieces are those of the best hypothesis, its end symbol included; padding and other hypotheses do not "
+            "count.",
+            "Every contender is given the same ids and stops where its own search does. With a length penalty "
+            "CTranslate2 goes on until 4 hypotheses have ended, heedful until no other can win.",
+            "The length penalty is ((5 + |Y|) / 6)^0.6 in heedful and |Y|^0.6 in the others; without one they rank "
+            "hypotheses alike.",
+            "heedful is used as `heedful translate` uses it: freed memory is kept for the next step.",
+        ],
+    }
+
+
+def versions(*packages: str) -> dict[str, str]:
+    """Of those that are installed."""
+    found = {}
+    for name in packages:
+        with suppress(metadata.PackageNotFoundError):
+            found[name] = metadata.version(name)
+    return found
+
+
+def measure(model: Path, text: Text, translator: Any, options: argparse.Namespace) -> Iterator[Table]:
+    from heedful.evaluation.scores import bleu
+
+    packages = ("torch", "ctranslate2", "transformers", "sentencepiece")
+    shape = translator.model.transformer.config
+    described = f"{text.name}; N {shape.N}, d_model {shape.d_model}, d_ff {shape.d_ff}, V {shape.vocab_size:,}"
+    facts = measured(options.threads, described, versions(*packages))
+    decode = translator.model.tokenizer.decode
+    found: dict[str, dict[str, Result]] = {}
+    with ExitStack() as stack:
+        contenders = started(model, options.threads, stack)
+        for mode in MODES:
+            results = compare(contenders, mode, text, options.rounds, options.batches)
+            scores = {
+                name: bleu([decode(ids) for ids in result.said], text.references).value
+                for name, result in results.items()
+                if result.said
+            }
+            found[mode.title] = results
+            yield mode_table(mode, results, scores, facts)
+    yield goals_table(found, facts)
+
+
+def main() -> None:
+    if sys.argv[1:2] == ["worker"]:
+        name, path, threads = sys.argv[2:]
+        work(name, path, threads, sys.stdin, sys.stdout)
+        return
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model", type=Path, help="a MODEL or a RUN; without it a small one is trained")
+    parser.add_argument("--data-root", type=Path)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--sentences", type=int, default=1_000)
+    parser.add_argument("--batches", type=int, default=4, help="timed in a round; eight times as many single sentences")
+    parser.add_argument("--quick", action="store_true", help="a smoke run: its figures mean nothing")
+    parser.add_argument("--out", type=Path, default=OUT)
+    options = parser.parse_args()
+    if options.quick:
+        options.rounds, options.sentences, options.batches = 2, TOGETHER // 2, 1
+    import heedful
+
+    with tempfile.TemporaryDirectory() as directory:
+        model = options.model or small_model(Path(directory), options.quick)
+        translator = heedful.load(model, device="cpu")
+        text = read_text(translator, options.data_root if options.model else None, options.sentences)
+        write(list(measure(model, text, translator, options)), options.out)
+
+
+if __name__ == "__main__":
+    main()

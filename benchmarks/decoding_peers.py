@@ -1,0 +1,278 @@
+"""The same model in each contender of the decoding benchmark: ours, CTranslate2, Hugging Face's Marian.
+
+`CONTENDERS` maps a name to the function that builds it, which takes the model's directory and a number of threads and
+gives `decode(sources, search) -> said`: ids with the end symbol in, ids without it out, one batch a call. Each is
+used as its documentation shows; what is particular to one is said where it is built. Below them: the text and, where
+none is given, the model.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import heedful
+from heedful.config import BOS, EOS, PAD, UNK
+
+sys.path.append(str(Path(__file__).parents[1] / "tests" / "model"))  # marian_twin: the tests' oracle
+
+Sentences = list[list[int]]
+
+
+@dataclass(frozen=True)
+class Text:
+    name: str
+    sources: Sentences  # ids with the end symbol, shortest first
+    references: list[str]  # in the same order
+
+
+class Search(NamedTuple):
+    beam: int
+    alpha: float  # each contender's own form of the length penalty: ours is GNMT's, the others divide by lengthᵅ
+
+
+Decode = Callable[[Sentences, Search], Sentences]
+
+
+class NotOffered(Exception):
+    """This version of a contender has no such way of decoding."""
+
+
+def most_pieces(sources: Sentences, max_extra: int) -> int:
+    """The limit of a batch, the end symbol included. Ours is kept for each sentence; the others know one a batch."""
+    return max(map(len, sources)) + max_extra
+
+
+def heedful_decode(path: Path, threads: int, **options: bool) -> Decode:
+    """What `heedful translate` does between the tokeniser's two ends."""
+    import torch
+
+    from heedful.decoding.translator import _Settings
+    from heedful.training.allocator import keep_memory
+
+    missing = options.keys() - inspect.signature(heedful.load).parameters.keys()
+    if missing:
+        raise NotOffered(f"heedful.load takes no {', '.join(sorted(missing))}")
+    torch.set_num_threads(threads)
+    keep_memory()
+    translator = heedful.load(path, device="cpu", **options)  # type: ignore[arg-type]
+
+    def decode(sources: Sentences, search: Search) -> Sentences:
+        found = translator._search(sources, _Settings(search.beam, search.alpha, 1))
+        return [list(hypotheses[0].ids[:-1]) for hypotheses in found]
+
+    return decode
+
+
+def heedful_int8(path: Path, threads: int) -> Decode:
+    return heedful_decode(path, threads, int8=True)
+
+
+def ctranslate2_decode(path: Path, threads: int, compute_type: str) -> Decode:
+    """It takes and gives the pieces' names: looking them up costs microseconds a batch, and is counted."""
+    import ctranslate2
+
+    model = heedful.load(path, device="cpu").model
+    names = model.tokenizer.pieces(range(model.tokenizer.vocab_size))
+    ids = {name: number for number, name in enumerate(names)}
+    with tempfile.TemporaryDirectory() as directory:
+        write_ctranslate2(model, Path(directory) / "model")
+        translator = ctranslate2.Translator(
+            f"{directory}/model", device="cpu", compute_type=compute_type, inter_threads=1, intra_threads=threads
+        )
+    extra = model.decoding.max_extra
+
+    def decode(sources: Sentences, search: Search) -> Sentences:
+        found = translator.translate_batch(
+            [[names[number] for number in source] for source in sources],
+            beam_size=search.beam,
+            length_penalty=search.alpha,
+            min_decoding_length=0,
+            max_input_length=0,
+            max_decoding_length=most_pieces(sources, extra) - 1,  # it does not count the end symbol
+        )
+        return [[ids[name] for name in result.hypotheses[0]] for result in found]
+
+    return decode
+
+
+def ctranslate2_float32(path: Path, threads: int) -> Decode:
+    return ctranslate2_decode(path, threads, "float32")
+
+
+def ctranslate2_int8(path: Path, threads: int) -> Decode:
+    return ctranslate2_decode(path, threads, "int8")
+
+
+def write_ctranslate2(model: Any, directory: Path) -> None:
+    """A CTranslate2 model in float32, with our own sinusoids; it quantises when it loads."""
+    from ctranslate2.specs import TransformerSpec, common_spec
+
+    transformer = model.transformer
+    config = transformer.config
+    if not config.d_k == config.d_v == config.d_model / config.h or config.positions != "sinusoidal":
+        raise NotOffered("CTranslate2 has heads of d_model / h, and no learned positions of ours")
+    spec = TransformerSpec.from_config(
+        config.N, config.h, pre_norm=False, activation=common_spec.Activation.RELU
+    )  # embeddings are scaled by √d_model by default
+    _fill_ends(spec, transformer)
+    for theirs, ours in zip(spec.encoder.layer, transformer.encoder, strict=True):
+        _fill_attentions(theirs, ours)
+        _fill_feed_forward(theirs.ffn, ours)
+    for theirs, ours in zip(spec.decoder.layer, transformer.decoder, strict=True):
+        _fill_attentions(theirs, ours)
+        _fill_cross_attention(theirs.attention, ours)
+        _fill_feed_forward(theirs.ffn, ours)
+    names = model.tokenizer.pieces(range(config.vocab_size))
+    spec.register_source_vocabulary(names)
+    spec.register_target_vocabulary(names)
+    spec.config.unk_token, spec.config.bos_token, spec.config.eos_token = (names[one] for one in (UNK, BOS, EOS))
+    spec.config.decoder_start_token = names[BOS]
+    spec.validate()
+    spec.optimize()
+    directory.mkdir(parents=True)
+    spec.save(str(directory))
+
+
+def _numbers(tensor: Any) -> Any:
+    return tensor.detach().cpu().contiguous().numpy()
+
+
+def _fill_ends(spec: Any, transformer: Any, positions: int = 1_024) -> None:
+    """The one matrix of embeddings in its three places, and positions: CTranslate2's table has an end."""
+    from heedful.model.embeddings import sinusoids
+
+    weight = _numbers(transformer.embedding.weight_VD)
+    table = sinusoids(positions, transformer.config.d_model).float().numpy()
+    spec.encoder.embeddings[0].weight = weight
+    spec.decoder.embeddings.weight = spec.decoder.projection.weight = weight
+    spec.encoder.position_encodings.encodings = spec.decoder.position_encodings.encodings = table
+
+
+def _fill_linear(theirs: Any, *ours: Any) -> None:
+    """Several projections of the same input become one, in this order."""
+    import torch
+
+    theirs.weight = _numbers(torch.cat([one.weight for one in ours]))
+    theirs.bias = _numbers(torch.cat([one.bias for one in ours]))
+
+
+def _fill_norm(theirs: Any, ours: Any) -> None:
+    theirs.gamma, theirs.beta = _numbers(ours.norm.weight), _numbers(ours.norm.bias)
+
+
+def _fill_attentions(theirs: Any, layer: Any) -> None:
+    attention = layer.self_attention
+    _fill_linear(theirs.self_attention.linear[0], attention.query, attention.key, attention.value)
+    _fill_linear(theirs.self_attention.linear[1], attention.output)
+    _fill_norm(theirs.self_attention.layer_norm, layer.after_self_attention)
+
+
+def _fill_cross_attention(theirs: Any, layer: Any) -> None:
+    attention = layer.cross_attention
+    _fill_linear(theirs.linear[0], attention.query)
+    _fill_linear(theirs.linear[1], attention.key, attention.value)
+    _fill_linear(theirs.linear[2], attention.output)
+    _fill_norm(theirs.layer_norm, layer.after_cross_attention)
+
+
+def _fill_feed_forward(theirs: Any, layer: Any) -> None:
+    _fill_linear(theirs.linear_0, layer.feed_forward.inner)
+    _fill_linear(theirs.linear_1, layer.feed_forward.outer)
+    _fill_norm(theirs.layer_norm, layer.after_feed_forward)
+
+
+def marian_model(transformer: Any, positions: int = 1_024) -> Any:
+    """`transformers.MarianMTModel` with the same weights, in float32, its own choice of attention."""
+    import transformers
+    from marian_twin import marian_shape, marian_weights, sines_then_cosines
+
+    from heedful.model.embeddings import sinusoids
+
+    shape = marian_shape(transformer.config) | {"max_position_embeddings": positions}
+    theirs = transformers.MarianMTModel(transformers.MarianConfig(**shape))
+    weights = marian_weights(transformer)
+    table = sinusoids(positions, transformer.config.d_model)[:, sines_then_cosines(transformer.config.d_model)]
+    for stack in ("encoder", "decoder"):
+        weights[f"model.{stack}.embed_positions.weight"] = table
+    theirs.load_state_dict(weights)
+    theirs.eval()
+    return theirs
+
+
+def marian_decode(path: Path, threads: int) -> Decode:
+    """`generate` with its key/value cache; pieces that we never say are kept from it too."""
+    import torch
+
+    from heedful.data.batches import pad
+
+    torch.set_num_threads(threads)
+    model = heedful.load(path, device="cpu").model
+    theirs, extra = marian_model(model.transformer), model.decoding.max_extra
+
+    @torch.inference_mode()
+    def decode(sources: Sentences, search: Search) -> Sentences:
+        source_BS = pad(sources)
+        found = theirs.generate(
+            source_BS,
+            attention_mask=(source_BS != PAD).long(),
+            do_sample=False,
+            num_beams=search.beam,
+            max_new_tokens=most_pieces(sources, extra),
+            suppress_tokens=[PAD, UNK, BOS],
+            **({"length_penalty": search.alpha} if search.beam > 1 else {}),
+        )
+        return [[number for number in said if number not in (PAD, BOS, EOS)] for said in found.tolist()]
+
+    return decode
+
+
+HEEDFUL, HEEDFUL_INT8 = "heedful", "heedful, int8"
+CT2, CT2_INT8, HF = "CTranslate2 float32", "CTranslate2 int8", "Marian, generate (transformers)"
+CONTENDERS: dict[str, Callable[[Path, int], Decode]] = {
+    HEEDFUL: heedful_decode,
+    HEEDFUL_INT8: heedful_int8,
+    CT2: ctranslate2_float32,
+    CT2_INT8: ctranslate2_int8,
+    HF: marian_decode,
+}
+
+
+def read_text(translator: Any, data_root: Path | None, sentences: int) -> Text:
+    from heedful.text import builtin
+    from heedful.text.corpus import Corpus
+
+    if data_root is None:
+        name = "the built-in pair"
+        pairs = [(pair.english, pair.german) for pair in builtin.pairs("test", sentences)]
+    else:
+        name = "Multi30k, test 2016"
+        files = [str(data_root / "data" / "multi30k" / f"test_2016_flickr.{side}.gz") for side in ("en", "de")]
+        every = Corpus.of((files[0],), (files[1],), "test").pairs()
+        pairs = [(pair.source, pair.target) for pair in islice(every, sentences)]
+    found = sorted(((translator.ids(source), target) for source, target in pairs), key=lambda pair: len(pair[0]))
+    return Text(f"{name}, {len(found):,} sentences", [ids for ids, _ in found], [target for _, target in found])
+
+
+def small_model(directory: Path, quick: bool) -> Path:
+    """A model of the built-in pair that knows where sentences end, in minutes; a quick one says next to nothing."""
+    shape = {"model.N": 2, "model.d_model": 128, "model.d_ff": 512, "model.h": 4, "model.dropout": 0.1}
+    steps = 100 if quick else 1_500
+    run = heedful.train(
+        out=directory / "run",
+        set={
+            **shape,
+            "data.builtin": True,
+            "data.builtin_pairs": 3_000 if quick else 20_000,
+            "training.steps": steps,
+            "training.validate_every": steps,
+        },
+        device="cpu",
+    )
+    return run.path

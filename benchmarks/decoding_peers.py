@@ -38,6 +38,9 @@ class Search(NamedTuple):
 
 
 Decode = Callable[[Sentences, Search], Sentences]
+TOGETHER = (
+    64  # sentences in a batch of those that have batches; heedful's are counted in tokens (decoding.batch_tokens)
+)
 
 
 class NotOffered(Exception):
@@ -95,6 +98,7 @@ def ctranslate2_decode(path: Path, threads: int, compute_type: str) -> Decode:
             length_penalty=search.alpha,
             min_decoding_length=0,
             max_input_length=0,
+            max_batch_size=TOGETHER,  # it puts the longest first by itself
             max_decoding_length=most_pieces(sources, extra) - 1,  # it does not count the end symbol
         )
         return [[ids[name] for name in result.hypotheses[0]] for result in found]
@@ -216,8 +220,13 @@ def marian_decode(path: Path, threads: int) -> Decode:
     model = heedful.load(path, device="cpu").model
     theirs, extra = marian_model(model.transformer), model.decoding.max_extra
 
-    @torch.inference_mode()
     def decode(sources: Sentences, search: Search) -> Sentences:
+        """It has no batches of its own: the sources come in the order of their lengths."""
+        parts = (sources[start : start + TOGETHER] for start in range(0, len(sources), TOGETHER))
+        return [said for part in parts for said in generated(part, search)]
+
+    @torch.inference_mode()
+    def generated(sources: Sentences, search: Search) -> Sentences:
         source_BS = pad(sources)
         found = theirs.generate(
             source_BS,

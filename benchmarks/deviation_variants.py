@@ -126,11 +126,11 @@ def encode_without_end(model: Transformer, source_BS: Tensor) -> Memory:
     return _encode(model, source_BS.masked_fill(source_BS == EOS, PAD))
 
 
-def embed_start_as_zero(embedding: Embedding, ids_BT: Tensor, start: int = 0) -> Tensor:
+def embed_start_as_zero(embedding: Embedding, ids_BT: Tensor) -> Tensor:
     """The decoder begins from a position alone."""
     embedded_BTD = F.embedding(ids_BT, embedding.weight_VD, padding_idx=PAD) * embedding.scale
     embedded_BTD = embedded_BTD * (ids_BT != BOS)[:, :, None]
-    positions_TD = embedding._positions(start, start + ids_BT.shape[1])
+    positions_TD = embedding.positions(ids_BT.shape[1])
     return dropout.dropout(embedded_BTD + positions_TD, embedding.dropout, embedding.training)
 
 
@@ -202,7 +202,7 @@ def over_when_none_can_win(beams: search._Beams, b: int, best_live: float) -> bo
     found = beams.finished[beams.sentences[b]]
     if not best_live > -math.inf:
         return True
-    attainable = best_live / _length_penalty(int(beams.limits_B[b]), beams.alpha)
+    attainable = best_live / _length_penalty(beams.limits[b], beams.alpha)
     return len(found) >= beams.n_best and max(hypothesis.score for hypothesis in found) >= attainable
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import pytest
 import torch
@@ -21,7 +21,7 @@ from random_models import (
 from heedful.config import EOS
 from heedful.data.batches import pad
 from heedful.decoding.cache import DecoderCache
-from heedful.decoding.search import Hypothesis, beam_search, greedy, length_penalty, most_pieces
+from heedful.decoding.search import Hypothesis, beam_search, length_penalty
 
 ALPHAS = (0.0, 0.3, 0.6, 1.0, 2.0)
 
@@ -38,9 +38,9 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     rows: list[int] = []
     step = DecoderCache.step
 
-    def counted(self: DecoderCache, last_R: torch.Tensor) -> torch.Tensor:
+    def counted(self: DecoderCache, last_R: torch.Tensor, position_R: torch.Tensor) -> torch.Tensor:
         rows.append(len(last_R))
-        return step(self, last_R)
+        return step(self, last_R, position_R)
 
     monkeypatch.setattr(DecoderCache, "step", counted)
     return rows
@@ -62,23 +62,14 @@ def test_full_width_beam_is_brute_force(first: int) -> None:
                 assert_same(hypotheses, every[:n_best])
 
 
-def test_greedy_says_the_likeliest_piece_each_time() -> None:
-    for seed in range(40):
-        model = random_model(seed, 9, peak=1.0 + seed % 3)
-        sources = random_sources(seed, 9, [4, 1, 2, 4, 3])
-        expected = [plain_greedy(model, source, len(source) + 3, 0.6) for source in sources]
-        assert_same(greedy(model, pad(sources), max_extra=3), expected)
-
-
-def test_beam_of_one_is_greedy() -> None:
+def test_a_beam_of_one_says_the_likeliest_piece_each_time() -> None:
     for seed in range(60):
-        model = random_model(seed, 12, peak=1.0 + seed % 3)
-        source = pad(random_sources(seed, 12, [4, 1, 2, 7, 3, 5, 5, 6]))
-        alpha = ALPHAS[seed % len(ALPHAS)]
-        found = beam_search(model, source, beam=1, alpha=alpha, max_extra=5)
-        for (hypothesis,), expected in zip(found, greedy(model, source, 5, alpha), strict=True):
-            assert hypothesis.ids == expected.ids
-            assert hypothesis.score == pytest.approx(expected.score, abs=1e-5)
+        model, alpha = random_model(seed, 9, peak=1.0 + seed % 3), ALPHAS[seed % len(ALPHAS)]
+        sources = random_sources(seed, 9, [4, 1, 2, 4, 3])
+        found = beam_search(model, pad(sources), beam=1, alpha=alpha, max_extra=3)
+        assert_same(
+            [best for [best] in found], [plain_greedy(model, source, len(source) + 3, alpha) for source in sources]
+        )
 
 
 @pytest.mark.parametrize("first", range(0, 40, 10))
@@ -103,7 +94,7 @@ def test_stopping_early_changes_nothing(first: int, steps: list[int]) -> None:
 def test_finished_sentences_leave_the_batch(beam: int, steps: list[int]) -> None:
     model = random_model(5, 12, peak=3.0)
     source = pad(random_sources(5, 12, [3, 9, 1, 6, 12, 2]))
-    found = beam_search(model, source, beam, max_extra=4) if beam > 1 else greedy(model, source, max_extra=4)
+    found = beam_search(model, source, beam, max_extra=4)
     assert len(found) == 6
     assert steps[0] == 6 * beam
     assert steps == sorted(steps, reverse=True)
@@ -117,10 +108,7 @@ def test_the_limit_is_source_pieces_and_max_extra(beam: int, max_extra: int) -> 
     """Of a model that never wants to end. Padding does not count."""
     model = speaks_always(random_model(1, 8), piece=6, never=EOS)
     sources = random_sources(1, 8, [5, 1, 3])
-    assert most_pieces(pad(sources), max_extra).tolist() == [5 + max_extra, 1 + max_extra, 3 + max_extra]
     found = [h[0] for h in beam_search(model, pad(sources), beam, max_extra=max_extra)]
-    if beam == 1:
-        assert found == greedy(model, pad(sources), max_extra=max_extra)
     for hypothesis, source in zip(found, sources, strict=True):
         assert hypothesis.ids == (*[6] * (len(source) + max_extra - 1), EOS)
 
@@ -128,7 +116,7 @@ def test_the_limit_is_source_pieces_and_max_extra(beam: int, max_extra: int) -> 
 def test_a_model_that_ends_at_once(steps: list[int]) -> None:
     model = speaks_always(random_model(1, 8), piece=EOS)
     source = pad(random_sources(1, 8, [5, 1, 3]))
-    assert [h.ids for h in greedy(model, source)] == [(EOS,)] * 3
+    assert [best.ids for [best] in beam_search(model, source, beam=1)] == [(EOS,)] * 3
     assert len(steps) == 1
     assert [h[0].ids for h in beam_search(model, source)] == [(EOS,)] * 3
 
@@ -136,7 +124,7 @@ def test_a_model_that_ends_at_once(steps: list[int]) -> None:
 def test_an_empty_source() -> None:
     model = random_model(3, 9)
     source = torch.tensor([[EOS]])
-    assert_same(greedy(model, source, max_extra=4), [plain_greedy(model, [EOS], 5, 0.6)])
+    assert_same(beam_search(model, source, 1, max_extra=4)[0], [plain_greedy(model, [EOS], 5, 0.6)])
     assert_same(beam_search(model, source, 3, max_extra=4)[0], plain_beam(model, [EOS], 5, 3, 0.6)[0][:1])
 
 
@@ -166,16 +154,16 @@ def test_special_pieces_are_never_said(beam: int) -> None:
     for special in (0, 1, 2):
         model = speaks_always(random_model(2, 8), piece=special, never=EOS)
         source = pad(random_sources(2, 8, [3, 1]))
-        found = [h[0] for h in beam_search(model, source, beam, max_extra=4)] + greedy(model, source, max_extra=4)
+        found = [h[0] for h in beam_search(model, source, beam, max_extra=4)]
         assert all(set(h.ids[:-1]).isdisjoint({0, 1, 2, EOS}) for h in found)
 
 
-@pytest.mark.parametrize("search", [lambda m, s: greedy(m, s, 4), lambda m, s: beam_search(m, s, 3, max_extra=4)])
-def test_a_model_of_not_a_numbers_ends(search: Any) -> None:
+@pytest.mark.parametrize("beam", [1, 3])
+def test_a_model_of_not_a_numbers_ends(beam: int) -> None:
     model = random_model(1, 8)
     with torch.no_grad():
         model.embedding.weight_VD.fill_(math.nan)
-    assert len(search(model, pad(random_sources(1, 8, [3, 1])))) == 2
+    assert beam_search(model, pad(random_sources(1, 8, [3, 1])), beam, max_extra=4) == [[], []]
 
 
 def test_length_penalty() -> None:
@@ -183,3 +171,22 @@ def test_length_penalty() -> None:
     assert length_penalty(7, 0.0) == 1.0
     assert length_penalty(7, 1.0) == pytest.approx(2.0)
     assert length_penalty(19, 0.5) == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+@pytest.mark.parametrize("tokens", [1, 40, 130])
+def test_what_waits_comes_in_when_others_end(beam: int, tokens: int, steps: list[int]) -> None:
+    """The same as all at once, within the budget, and in fewer steps than batch after batch."""
+    model = random_model(5, 12, peak=3.0)
+    sources = random_sources(5, 12, [3, 9, 1, 6, 12, 2, 4, 4, 7, 1, 5, 8, 3, 2, 10] * 3)
+    together = beam_search(model, pad(sources), beam, max_extra=4)
+    alone = [beam_search(model, torch.tensor([source]), beam, max_extra=4)[0] for source in sources]
+    steps.clear()
+    found = beam_search(model, pad(sources), beam, max_extra=4, tokens=tokens)
+    for one, expected, other in zip(found, together, alone, strict=True):
+        assert [h.ids for h in one] == [h.ids for h in expected] == [h.ids for h in other]
+        assert [h.score for h in one] == pytest.approx([h.score for h in other], abs=1e-6)
+    assert max(steps) <= max(tokens, beam)
+    if tokens > 100:
+        assert len(set(steps)) > 2
+        assert any(after > before for before, after in itertools.pairwise(steps))

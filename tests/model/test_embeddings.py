@@ -45,14 +45,6 @@ def test_embedding_is_scaled_and_the_position_added() -> None:
     torch.testing.assert_close(embedding(IDS), expected, rtol=0.0, atol=1e-12)
 
 
-@pytest.mark.parametrize("positions", ["sinusoidal", "learned"])
-def test_start_is_the_position_of_the_first_column(positions: str) -> None:
-    embedding = randomised(Embedding(small(positions=positions)))
-    whole = embedding(IDS)
-    for t in range(4):
-        torch.testing.assert_close(embedding(IDS[:, t : t + 1], start=t), whole[:, t : t + 1], rtol=0.0, atol=0.0)
-
-
 def test_a_model_with_sinusoids_has_no_longest_sentence() -> None:
     embedding = randomised(Embedding(small(max_positions=8)))
     ids = torch.full((1, 600), 5)
@@ -67,7 +59,7 @@ def test_learned_positions_are_added_and_end() -> None:
     expected = math.sqrt(12) * embedding.weight_VD[IDS] + embedding.positions_TD
     torch.testing.assert_close(embedding(IDS), expected, rtol=0.0, atol=1e-12)
     with pytest.raises(ValueError, match="position 5 is beyond the 4 learned"):
-        embedding(IDS, start=1)
+        embedding(torch.cat([IDS, IDS], dim=1)[:, :5])
 
 
 def test_dropout_falls_on_the_sum() -> None:

@@ -14,7 +14,7 @@ from torch_twins import randomised, small
 
 import heedful
 from heedful.config import BOS, EOS, PAD, UNK
-from heedful.decoding.search import greedy
+from heedful.decoding.search import beam_search
 from heedful.model.embeddings import sinusoids
 from heedful.model.transformer import Transformer
 
@@ -146,7 +146,7 @@ def test_it_starts_from_our_start_symbol_not_from_padding(marian: Any) -> None:
         output_logits=True,
         return_dict_in_generate=True,
     )
-    said = [[BOS, *hypothesis.ids] for hypothesis in greedy(model, source, max_extra=4)]
+    said = [[BOS, *best.ids] for [best] in beam_search(model, source, beam=1, max_extra=4)]
     assert generated.sequences.tolist() == said
     ours = model(source, torch.tensor(said)[:, :-1])
     found = torch.stack(generated.logits, dim=1).double()  # they are kept in single precision

@@ -1,4 +1,4 @@
-"""Greedy and beam search (section 6.1).
+"""Beam search (section 6.1); greedy search is a beam of one.
 
 A hypothesis Y that has ended scores log P(Y|X) / ((5 + |Y|) / 6)^α, |Y| counted in pieces with the end symbol
 (the length penalty of GNMT). It has at most source pieces + max_extra pieces: at the last position only the end symbol
@@ -8,7 +8,7 @@ is allowed.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import torch
@@ -17,9 +17,10 @@ from torch import Tensor
 from heedful.config import BOS, EOS, PAD, UNK
 from heedful.decoding.cache import DecoderCache
 from heedful.decoding.decoder import SearchDecoder
-from heedful.model.transformer import Transformer
+from heedful.model.transformer import Memory, Transformer
 
 _NEVER_SAID = [PAD, UNK, BOS]
+_AT_ONCE = 8  # sentences come and go by an eighth of the batch: the cache is copied whenever some do
 
 
 class Hypothesis(NamedTuple):
@@ -35,59 +36,6 @@ def length_penalty(length: int, alpha: float) -> float:
     return float(((5 + length) / 6) ** alpha)
 
 
-def most_pieces(source_BS: Tensor, max_extra: int) -> Tensor:
-    """The longest output of each sentence, the end symbol included."""
-    return (source_BS != PAD).sum(dim=1) + max_extra
-
-
-@torch.inference_mode()
-def greedy(
-    model: Transformer,
-    source_BS: Tensor,
-    max_extra: int = 50,
-    alpha: float = 0.6,
-    decoder: SearchDecoder | None = None,
-) -> list[Hypothesis]:
-    """The likeliest piece at each position."""
-    limits_B = most_pieces(source_BS, max_extra)
-    active_B = torch.arange(len(source_BS), device=source_BS.device)
-    cache = DecoderCache(decoder or SearchDecoder(model), model.encode(source_BS), beam=1)
-    last_B = torch.full_like(active_B, BOS)
-    said: list[list[int]] = [[] for _ in range(len(source_BS))]
-    log_probabilities = torch.zeros(len(source_BS), device=source_BS.device)
-    while len(active_B):
-        log_p_B1, pieces_B1 = likeliest(cache.step(last_B), limits_B[active_B] == cache.length, 1)
-        last_B = pieces_B1[:, 0]
-        log_probabilities[active_B] += log_p_B1[:, 0]
-        for row, piece in zip(active_B.tolist(), last_B.tolist(), strict=True):
-            said[row].append(piece)
-        going_on = (last_B != EOS).nonzero()[:, 0]
-        if len(going_on) < len(active_B):
-            cache.keep(going_on)
-            active_B, last_B = active_B[going_on], last_B[going_on]
-    return [
-        Hypothesis(tuple(ids), total, total / length_penalty(len(ids), alpha))
-        for ids, total in zip(said, log_probabilities.tolist(), strict=True)
-    ]
-
-
-def likeliest(logits_RV: Tensor, at_limit_R: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """The `count` likeliest pieces of each row that may be said, best first, and their true log-probabilities.
-
-    Where the limit is reached, that is the end symbol alone. Fewer where there are fewer pieces. A log-softmax would
-    write a number for every piece where one normaliser for the row will do. The logits are used up.
-    """
-    logits_RV = logits_RV.float()
-    normaliser_R1 = logits_RV.logsumexp(dim=1, keepdim=True)
-    logits_RV[:, _NEVER_SAID] = -math.inf
-    if bool(at_limit_R.any()):
-        end_R = logits_RV[at_limit_R, EOS]
-        logits_RV[at_limit_R] = -math.inf
-        logits_RV[at_limit_R, EOS] = end_R
-    values, pieces = logits_RV.topk(min(count, logits_RV.shape[1]), dim=1)
-    return values - normaliser_R1, pieces
-
-
 @torch.inference_mode()
 def beam_search(
     model: Transformer,
@@ -96,25 +44,54 @@ def beam_search(
     alpha: float = 0.6,
     max_extra: int = 50,
     n_best: int = 1,
+    tokens: int = 0,
     decoder: SearchDecoder | None = None,
 ) -> list[list[Hypothesis]]:
     """The `n_best` hypotheses of each sentence, best first (fewer where fewer exist).
 
-    `decoder` is the model's own, made ready before; without it, it is made here.
+    At most `tokens` padded source pieces times the beam are searched together (0: all of them); where sentences
+    end, waiting ones come in. `decoder` is the model's own, made ready before; without it, it is made here.
     """
-    cache = DecoderCache(decoder or SearchDecoder(model), model.encode(source_BS), beam)
-    state = _Beams.start(cache, source_BS, beam, alpha, max_extra, n_best)
-    while state.sentences:
+    lengths = (source_BS != PAD).sum(dim=1).tolist()
+    waiting = sorted(
+        range(len(lengths)), key=lambda i: lengths[i]
+    )  # the longest first: memory suffices at once or never
+    cache = DecoderCache(decoder or SearchDecoder(model), beam)
+    state = _Beams(cache, beam, alpha, n_best, finished=[[] for _ in lengths])
+    while waiting or state.sentences:
+        room = tokens // (beam * max(lengths[i] for i in state.sentences or waiting)) if tokens else len(lengths)
+        free = room - len(state.sentences)
+        if waiting and (not state.sentences or free >= max(1, room // _AT_ONCE)):
+            new = [waiting.pop() for _ in range(min(len(waiting), max(1, free)))]
+            memory = model.encode(source_BS[new, : lengths[new[0]]])
+            state.admit(memory, new, [lengths[i] + max_extra for i in new])
         state.advance()
     return [sorted(found, key=lambda hypothesis: -hypothesis.score)[:n_best] for found in state.finished]
 
 
+def likeliest(logits_RV: Tensor, at_limit_R: Tensor | None, count: int) -> tuple[Tensor, Tensor]:
+    """The `count` likeliest pieces of each row that may be said, best first, and their true log-probabilities.
+
+    Where the limit is reached, that is the end symbol alone. Fewer where there are fewer pieces. A log-softmax would
+    write a number for every piece where one normaliser for the row will do. The logits are used up.
+    """
+    logits_RV = logits_RV.float()
+    normaliser_R1 = logits_RV.logsumexp(dim=1, keepdim=True)
+    logits_RV[:, _NEVER_SAID] = -math.inf
+    if at_limit_R is not None:
+        end_R = logits_RV[at_limit_R, EOS]
+        logits_RV[at_limit_R] = -math.inf
+        logits_RV[at_limit_R, EOS] = end_R
+    values, pieces = logits_RV.topk(min(count, logits_RV.shape[1]), dim=1)
+    return values - normaliser_R1, pieces
+
+
 @dataclass
 class _Beams:
-    """The live hypotheses of the sentences still searched: B sentences, W hypotheses each.
+    """The live hypotheses of the sentences that are searched: B sentences, W hypotheses each.
 
     Each step takes the 2W best extensions of a sentence. Those of the first W that end are finished; the best W that
-    do not end live on. A sentence leaves when no live one can still win, or when W have finished and none is ahead.
+    do not end live on. A sentence is over when no live one can still win, or when W have finished and none is ahead.
     With W = 1 this is greedy search.
     """
 
@@ -122,62 +99,66 @@ class _Beams:
     beam: int
     alpha: float
     n_best: int
-    limits_B: Tensor
-    sentences: list[int]  # which source sentence each row of the batch is
-    scores_BW: Tensor  # log-probability of each live hypothesis; -inf: there is none
-    prefixes_BWT: Tensor
-    finished: list[list[Hypothesis]]
+    finished: list[list[Hypothesis]]  # of every source sentence
+    sentences: list[int] = field(default_factory=list)  # which source sentence each of the B is
+    said: list[int] = field(default_factory=list)  # pieces of its hypotheses
+    limits: list[int] = field(default_factory=list)  # most pieces, the end symbol included
+    scores_BW: Tensor = field(default_factory=lambda: torch.zeros(0))  # log-probabilities; -inf: there is none
+    prefixes_BWT: Tensor = field(default_factory=lambda: torch.zeros(0))  # the last `said` columns are its own
 
-    @classmethod
-    def start(
-        cls, cache: DecoderCache, source_BS: Tensor, beam: int, alpha: float, max_extra: int, n_best: int
-    ) -> _Beams:
-        B, device = len(source_BS), source_BS.device
-        scores_BW = torch.full((B, beam), -math.inf, device=device)
+    def admit(self, memory: Memory, sentences: list[int], limits: list[int]) -> None:
+        """More sentences, each with the start symbol."""
+        self.cache.admit(memory)
+        n, W, device = len(sentences), self.beam, memory.states_BSD.device
+        scores_BW = torch.full((n, W), -math.inf, device=device)
         scores_BW[:, 0] = 0.0  # all W hypotheses begin alike: only one of them counts
-        return cls(
-            cache=cache,
-            beam=beam,
-            alpha=alpha,
-            n_best=n_best,
-            limits_B=most_pieces(source_BS, max_extra),
-            sentences=list(range(B)),
-            scores_BW=scores_BW,
-            prefixes_BWT=torch.full((B, beam, 1), BOS, device=device),
-            finished=[[] for _ in range(B)],
-        )
+        prefixes_BWT = torch.full((n, W, self.cache.length + 1), BOS, device=device)
+        if self.sentences:
+            scores_BW = torch.cat([self.scores_BW, scores_BW])
+            prefixes_BWT = torch.cat([self.prefixes_BWT, prefixes_BWT])
+        self.scores_BW, self.prefixes_BWT = scores_BW, prefixes_BWT
+        self.sentences, self.limits = self.sentences + sentences, self.limits + limits
+        self.said = self.said + [0] * n
 
     def advance(self) -> None:
         """One more piece for every live hypothesis."""
         scores, rows, pieces = self._best_extensions()
+        self.said = [length + 1 for length in self.said]
         ends = pieces == EOS
         self._finish(scores, rows, ends)
         live_BW = _first_without(ends, self.beam)
         self.scores_BW, rows_BW, pieces_BW = (t.gather(1, live_BW) for t in (scores, rows, pieces))
+        self.cache.follow(rows_BW)
+        before_BWT = self.prefixes_BWT.gather(1, rows_BW[:, :, None].expand_as(self.prefixes_BWT))
+        self.prefixes_BWT = torch.cat([before_BWT, pieces_BW[:, :, None]], dim=2)
         best_live = self.scores_BW.amax(dim=1).tolist()
-        going_on = [b for b in range(len(self.sentences)) if not self._is_over(b, best_live[b])]
-        self._shrink_to(going_on, rows_BW, pieces_BW)
+        self._dismiss([b for b in range(len(self.sentences)) if self._is_over(b, best_live[b])])
 
     def _best_extensions(self) -> tuple[Tensor, Tensor, Tensor]:
         """Score, origin (0 … W-1) and new piece of the best extensions of each sentence, best first: B × 2W each."""
         B, W = self.scores_BW.shape
-        logits_RV = self.cache.step(self.prefixes_BWT[:, :, -1].reshape(-1))
-        at_limit_R = (self.limits_B == self.cache.length).repeat_interleave(W)
+        last_BW = self.prefixes_BWT[:, :, -1]
+        # A sentence that is over and still here has no position of its own any more.
+        positions = [min(said, limit - 1) for said, limit in zip(self.said, self.limits, strict=True)]
+        at_limit = [said == limit - 1 for said, limit in zip(self.said, self.limits, strict=True)]
+        logits_RV = self.cache.step(last_BW.reshape(-1), self._of_rows(positions))
         # No more than 2W of the best 2W extensions of a sentence come from one hypothesis.
-        log_p_RC, pieces_RC = likeliest(logits_RV, at_limit_R, 2 * W)
+        log_p_RC, pieces_RC = likeliest(logits_RV, self._of_rows(at_limit) if any(at_limit) else None, 2 * W)
         C = log_p_RC.shape[1]
         totals = (self.scores_BW.view(-1, 1) + log_p_RC).view(B, W * C)
         scores, flat = totals.topk(min(2 * W, W * C), dim=1)
         return scores, flat // C, pieces_RC.view(B, W * C).gather(1, flat)
 
+    def _of_rows(self, of_sentences: list[int] | list[bool]) -> Tensor:
+        return torch.tensor(of_sentences, device=self.scores_BW.device).repeat_interleave(self.beam)
+
     def _finish(self, scores: Tensor, rows: Tensor, ends: Tensor) -> None:
         ended = ends[:, : self.beam] & (scores[:, : self.beam] > -math.inf)
-        length = self.cache.length
-        penalty = length_penalty(length, self.alpha)
         for b, place in ended.nonzero().tolist():
-            total = float(scores[b, place])
-            prefix = self.prefixes_BWT[b, rows[b, place], 1:].tolist()
-            self.finished[self.sentences[b]].append(Hypothesis((*prefix, EOS), total, total / penalty))
+            total, length = float(scores[b, place]), self.said[b]
+            prefix = self.prefixes_BWT[b, rows[b, place]].tolist()
+            ids = (*prefix[len(prefix) - length + 1 :], EOS)
+            self.finished[self.sentences[b]].append(Hypothesis(ids, total, total / length_penalty(length, self.alpha)))
 
     def _is_over(self, b: int, best_live: float) -> bool:
         found = self.finished[self.sentences[b]]
@@ -187,22 +168,26 @@ class _Beams:
             return False
         # Log-probabilities only fall, so a live hypothesis can at best keep its own up to the longest length. Once W
         # have finished it gets no such credit: it must be ahead as it stands.
-        length = int(self.limits_B[b]) if len(found) < self.beam else self.cache.length
+        length = self.limits[b] if len(found) < self.beam else self.said[b]
         attainable = best_live / length_penalty(length, self.alpha)
         return sorted((h.score for h in found), reverse=True)[self.n_best - 1] >= attainable
 
-    def _shrink_to(self, going_on: list[int], rows_BW: Tensor, pieces_BW: Tensor) -> None:
-        """Extends the prefixes, reorders the cache, and lets finished sentences leave the batch."""
-        self.cache.follow(rows_BW)
-        kept_B = torch.tensor(going_on, dtype=torch.long, device=rows_BW.device)
-        if len(going_on) < len(self.sentences):
-            self.cache.keep(kept_B)
-            rows_BW, pieces_BW = rows_BW[kept_B], pieces_BW[kept_B]
-        before = self.prefixes_BWT[kept_B[:, None], rows_BW]
-        self.prefixes_BWT = torch.cat([before, pieces_BW[:, :, None]], dim=2)
+    def _dismiss(self, over: list[int]) -> None:
+        """Sentences that are over have no hypothesis any more; they leave once they are some of the batch."""
+        if not over:
+            return
+        if len(over) <= len(self.sentences) // _AT_ONCE:
+            self.scores_BW[over] = -math.inf
+            return
+        kept = [b for b in range(len(self.sentences)) if b not in set(over)]
+        self.sentences, self.said, self.limits = (
+            [values[b] for b in kept] for values in (self.sentences, self.said, self.limits)
+        )
+        kept_B = torch.tensor(kept, dtype=torch.long, device=self.scores_BW.device)
+        steps = max(self.said, default=0)
+        self.cache.keep(kept_B, steps)
         self.scores_BW = self.scores_BW[kept_B]
-        self.limits_B = self.limits_B[kept_B]
-        self.sentences = [self.sentences[b] for b in going_on]
+        self.prefixes_BWT = self.prefixes_BWT[kept_B, :, self.prefixes_BWT.shape[2] - steps - 1 :]
 
 
 def _first_without(ends: Tensor, count: int) -> Tensor:

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from heedful.config import BOS, EOS, PAD
 from heedful.data.batches import pad
 from heedful.decoding.decoder import SearchDecoder
-from heedful.decoding.search import Hypothesis, beam_search, greedy
+from heedful.decoding.search import Hypothesis, beam_search
 from heedful.errors import InputError, ModelError, UsageError
 from heedful.model.transformer import AttentionWeights
 from heedful.storage.model_directory import Model
@@ -161,21 +161,22 @@ class Translator:
         results = [_EMPTY] * len(parts)
         filled = [index for index, part in enumerate(parts) if part]
         sources = [self.ids(parts[index]) for index in filled]
-        tokens = self.model.decoding.batch_tokens // settings.beam
-        for batch in _batches([len(ids) for ids in sources], tokens):
-            found = self._search([sources[i] for i in batch], settings)
-            for i, hypotheses in zip(batch, found, strict=True):
-                results[filled[i]] = self._translation(sources[i], hypotheses, attention)
+        found = self._search(sources, settings) if sources else []
+        for index, source, hypotheses in zip(filled, sources, found, strict=True):
+            results[index] = self._translation(source, hypotheses, attention)
         return results
 
     def _search(self, sources: list[list[int]], settings: _Settings) -> list[list[Hypothesis]]:
-        source_BS = pad(sources).to(self.device)
-        transformer, extra = self.model.transformer, self.model.decoding.max_extra
-        beam, alpha, n_best = settings
-        if beam == 1:
-            found = [[best] for best in greedy(transformer, source_BS, extra, alpha, self._decoder)]
-        else:
-            found = beam_search(transformer, source_BS, beam, alpha, extra, n_best, self._decoder)
+        own = self.model.decoding
+        found = beam_search(
+            self.model.transformer,
+            pad(sources).to(self.device),
+            *settings[:2],
+            own.max_extra,
+            settings.n_best,
+            own.batch_tokens,
+            self._decoder,
+        )
         if any(not hypotheses or math.isnan(hypotheses[0].score) for hypotheses in found):
             raise ModelError("The model cannot translate: its probabilities are not numbers. Its weights are damaged.")
         return found

@@ -38,20 +38,20 @@ class Embedding(nn.Module):
         learned = config.positions == "learned"
         self.positions_TD = nn.Parameter(torch.empty(config.max_positions, config.d_model)) if learned else None
 
-    def forward(self, ids_BT: Tensor, start: int = 0) -> Tensor:
-        """Embedding · √d_model + position, dropout on the sum; `start` is the position of the first column."""
+    def forward(self, ids_BT: Tensor) -> Tensor:
+        """Embedding · √d_model + position, dropout on the sum."""
         embedded_BTD = F.embedding(ids_BT, self.weight_VD, padding_idx=PAD) * self.scale
-        positions_TD = self._positions(start, start + ids_BT.shape[1])
-        return dropout(embedded_BTD + positions_TD, self.dropout, self.training)
+        return dropout(embedded_BTD + self.positions(ids_BT.shape[1]), self.dropout, self.training)
 
     def logits(self, states: Tensor) -> Tensor:
         """… × D → … × V with the same matrix, no bias."""
         return F.linear(states, self.weight_VD)
 
-    def _positions(self, start: int, end: int) -> Tensor:
+    def positions(self, length: int) -> Tensor:
+        """T × D, those of positions 0 … T-1."""
         if self.positions_TD is None:
-            length = max(256, 1 << (end - 1).bit_length())  # powers of two: few tables for all lengths
-            return _table(length, self.weight_VD.shape[1], self.weight_VD.dtype, self.weight_VD.device)[start:end]
-        if end > self.positions_TD.shape[0]:
-            raise ValueError(f"position {end} is beyond the {self.positions_TD.shape[0]} learned positions")
-        return self.positions_TD[start:end]
+            longer = max(256, 1 << (length - 1).bit_length())  # powers of two: few tables for all lengths
+            return _table(longer, self.weight_VD.shape[1], self.weight_VD.dtype, self.weight_VD.device)[:length]
+        if length > self.positions_TD.shape[0]:
+            raise ValueError(f"position {length} is beyond the {self.positions_TD.shape[0]} learned positions")
+        return self.positions_TD[:length]

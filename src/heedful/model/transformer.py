@@ -11,7 +11,7 @@ from torch.utils.checkpoint import checkpoint
 
 from heedful.config import PAD, ModelConfig
 from heedful.model.embeddings import Embedding
-from heedful.model.layers import DecoderLayer, EncoderLayer
+from heedful.model.layers import DecoderLayer, EncoderLayer, FeedForward
 
 
 class Memory(NamedTuple):
@@ -109,8 +109,9 @@ def initialise(model: Transformer) -> None:
         if isinstance(module, nn.Linear):
             nn.init.xavier_uniform_(module.weight)
             nn.init.zeros_(module.bias)
-    for layer in (*model.encoder, *model.decoder):
-        nn.init.xavier_uniform_(layer.feed_forward.outer.weight, gain=0.1)
+    for module in model.modules():
+        if isinstance(module, FeedForward):
+            nn.init.xavier_uniform_(module.outer.weight, gain=0.1)
     for name, parameter in model.embedding.named_parameters():
         # Learned positions are added as they are, so they get the size of the scaled embeddings at once.
         deviation = model.config.d_model**-0.5 if name == "weight_VD" else 1.0

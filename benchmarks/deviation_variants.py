@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from heedful.config import BOS, EOS, PAD
 from heedful.data.batches import Batch
 from heedful.decoding import search
+from heedful.decoding.decoder import FloatProjection, SearchDecoder
 from heedful.model import attention, dropout, embeddings, layers, transformer
 from heedful.model.embeddings import Embedding
 from heedful.model.layers import FeedForward
@@ -108,6 +109,17 @@ def logits_with_bias(embedding: Embedding, states: Tensor) -> Tensor:
     return F.linear(states, embedding.weight_VD, bias_V)
 
 
+_prepare = SearchDecoder.__init__
+
+
+def decoder_with_bias(decoder: SearchDecoder, model: Transformer, int8: bool = False) -> None:
+    """Search has the projection for itself."""
+    _prepare(decoder, model, int8)
+    bias_V = model.embedding.bias_V
+    assert isinstance(bias_V, Tensor)
+    decoder.logits = FloatProjection(model.embedding.weight_VD.detach(), bias_V.detach())
+
+
 def loss_by_logits(model: Transformer, batch: Batch, label_smoothing: float) -> loss.Loss:
     """The loss of whatever `logits` says; heedful's own knows that it is one matrix."""
     states_BTD = model.decode(batch.target_in_BT, model.encode(batch.source_BS))
@@ -132,6 +144,15 @@ def embed_start_as_zero(embedding: Embedding, ids_BT: Tensor) -> Tensor:
     embedded_BTD = embedded_BTD * (ids_BT != BOS)[:, :, None]
     positions_TD = embedding.positions(ids_BT.shape[1])
     return dropout.dropout(embedded_BTD + positions_TD, embedding.dropout, embedding.training)
+
+
+_embedded = SearchDecoder.embedded
+
+
+def embedded_start_as_zero(decoder: SearchDecoder, pieces_R: Tensor, position_R: Tensor) -> Tensor:
+    """The same in search."""
+    positions_RD = decoder.model.embedding.positions(int(position_R.max()) + 1)[position_R]
+    return torch.where((pieces_R == BOS)[:, None], positions_RD, _embedded(decoder, pieces_R, position_R))
 
 
 # Loss and dropout
@@ -160,7 +181,11 @@ TRAINING = (
     Variant("linear-init", "linear layers as torch initialises them", initialised(linear_as_torch_has_it)),
     Variant("feed-forward-init", "the feed-forward's second matrix Glorot too", initialised(feed_forward_as_the_rest)),
     Variant("source-end", "no end symbol on the source", ((Transformer, "encode", encode_without_end),)),
-    Variant("start", "a start symbol of zeros", ((Embedding, "forward", embed_start_as_zero),)),
+    Variant(
+        "start",
+        "a start symbol of zeros",
+        ((Embedding, "forward", embed_start_as_zero), (SearchDecoder, "embedded", embedded_start_as_zero)),
+    ),
     Variant("attention-biases", "no biases in the attentions", initialised(no_attention_biases)),
     Variant("norm-epsilon", "ε of the norms 1e-6", initialised(smaller_epsilon)),
     Variant(
@@ -169,6 +194,7 @@ TRAINING = (
         (
             *initialised(add_output_bias),
             (Embedding, "logits", logits_with_bias),
+            (SearchDecoder, "__init__", decoder_with_bias),
             (step, "batch_loss", loss_by_logits),
             (loss, "batch_loss", loss_by_logits),
         ),

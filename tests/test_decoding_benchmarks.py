@@ -140,7 +140,7 @@ def test_a_worker_says_why_it_is_left_out(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_the_timed_batches_are_spread_over_the_lengths() -> None:
     every = [[number] for number in range(64)]
-    assert decode_bench.timed(every, Mode("", GREEDY, 8), 2) == [every[16:24], every[48:56]]
+    assert decode_bench.timed(every, Mode("", GREEDY, 8), 2) == [[*every[16:24], *every[48:56]]]
     assert decode_bench.timed(every, Mode("", GREEDY, 1), 100) == [[one] for one in every]
 
 

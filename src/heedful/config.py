@@ -156,7 +156,7 @@ class DecodingConfig:
     beam: int = 4
     alpha: float = 0.6  # length penalty ((5 + |Y|) / 6) ** alpha
     max_extra: int = 50  # most pieces of the output beyond those of the input
-    batch_tokens: int = 4_096  # most padded source tokens, times the beam, decoded together
+    batch_tokens: int = 16_384  # most padded source tokens, times the beam, searched side by side
 
     def __post_init__(self) -> None:
         _at_least(self, "decoding", 1, "beam", "batch_tokens")

@@ -42,6 +42,7 @@ class DecoderCache:
             return
         self._memory_mask_B11S = _joined_masks(self._memory, self._memory_mask_B11S, new, mask)
         self._memory = [_joined(*both) for both in zip(self._memory, new, strict=True)]
+        # A place that is not on a path has weight 0, and 0 times whatever lies in new memory need not be 0.
         self._past = [KeysValues(*(torch.cat([x, x.new_zeros(B, *x.shape[1:])]) for x in kv)) for kv in self._past]
         self._path_BWP = torch.cat([self._path_BWP, nowhere_BWP])
 
@@ -100,7 +101,7 @@ class DecoderCache:
 def _room(x_BHPK: Tensor, places: int) -> Tensor:
     """A copy with room for so many places."""
     B, H, P, K = x_BHPK.shape
-    larger = x_BHPK.new_zeros(B, H, max(P, places), K)  # a place not on a path has weight 0, and 0 · NaN is not 0
+    larger = x_BHPK.new_empty(B, H, max(P, places), K)
     larger[:, :, :P] = x_BHPK
     return larger
 

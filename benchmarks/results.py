@@ -154,7 +154,7 @@ def training_facts(run: RunDirectory, recipe: Recipe, store: Store) -> Entry:
         raise SystemExit(f"{run.model} is of step {history['steps']}, the log of {last['step']}: let the run finish.")
     # A line of the log is written before the validation at its step, which belongs to the time.
     after = [entry["seconds"] for entry in entries if entry["kind"] == "valid" and entry["step"] == last["step"]]
-    shapes = batch_shapes(store.lengths("source"), store.lengths("target"), recipe.training.batch_tokens)
+    shapes = batch_shapes(store.groups, recipe.training.batch_tokens)
     done = replace(recipe, training=replace(recipe.training, steps=last["step"]))
     cost = estimate(done, replace(recipe.model, vocab_size=vocab_size), shapes, gpu=False)
     return {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from heedful.config import BOS, EOS, PAD, DataConfig
-from heedful.data.batches import Batches, collate, cut, order_by_length, pad
+from heedful.data.batches import Batches, collate, pad
+from heedful.data.lengths import cut, order_by_length, shapes
 from heedful.data.store import write_store
 from heedful.text.corpus import Corpus, Pair
 from heedful.text.tokenizer import learn
@@ -30,11 +32,9 @@ def epoch(batches: Batches, number: int) -> list[list[int]]:
     return [batches.indices(i).tolist() for i in range(begin, begin + batches.per_epoch)]
 
 
-def shapes(batches: Batches, number: int) -> list[tuple[int, int, int]]:
-    return sorted(
-        (len(batch), batches.source_lengths[batch].max(), batches.target_lengths[batch].max())
-        for batch in epoch(batches, number)
-    )
+def shapes_of(store, batches: Batches, number: int) -> list[tuple[int, int, int]]:
+    source, target = store.lengths("source"), store.lengths("target")
+    return sorted((len(batch), source[batch].max(), target[batch].max()) for batch in epoch(batches, number))
 
 
 @pytest.mark.parametrize("number", [0, 1, 17])
@@ -69,15 +69,23 @@ def test_a_batch_is_a_function_of_its_number(store):
         assert one[number].lines == fresh[number].lines
 
 
-def test_batches_do_not_change_from_one_version_to_the_next(batches):
+def test_batches_do_not_change_from_one_version_to_the_next(store, batches):
     """A run that is continued must meet the batches it would have met."""
-    total = np.random.default_rng((1, 2, 0)).permutation(batches.per_epoch)
-    shuffled = np.random.default_rng((1, 1, 0)).permutation(1_000)
-    key = order_by_length(batches.source_lengths, batches.target_lengths)[1]
-    order = sorted(shuffled.tolist(), key=lambda index: key[index])
-    starts = cut(*(lengths[order] for lengths in (batches.source_lengths, batches.target_lengths)), BUDGET)
-    expected = [order[starts[batch] : starts[batch + 1]] for batch in total]
-    assert epoch(batches, 0) == expected
+    lengths = list(zip(store.lengths("target").tolist(), store.lengths("source").tolist(), strict=True))
+    alike = [[i for i in range(len(store)) if lengths[i] == pair] for pair in sorted(set(lengths), key=up_and_down)]
+    order = [
+        index
+        for group, members in enumerate(alike)
+        for index in np.random.default_rng((1, 1, 0, group)).permutation(members).tolist()
+    ]
+    starts = naive_cut([lengths[index] for index in order], BUDGET)
+    places = np.random.default_rng((1, 2, 0)).permutation(batches.per_epoch)
+    assert epoch(batches, 0) == [order[starts[batch] : starts[batch + 1]] for batch in places]
+
+
+def up_and_down(pair: tuple[int, int]) -> tuple[int, int]:
+    target, source = pair
+    return target, -source if target % 2 else source
 
 
 def test_seeds_and_epochs_differ(store, batches):
@@ -89,13 +97,13 @@ def test_seeds_and_epochs_differ(store, batches):
     assert {frozenset(batch) for batch in first} != {frozenset(batch) for batch in second}
 
 
-def test_batches_are_not_in_order_of_length(batches):
-    longest = [batches.target_lengths[batch].max() for batch in epoch(batches, 0)]
+def test_batches_are_not_in_order_of_length(store, batches):
+    longest = [store.lengths("target")[batch].max() for batch in epoch(batches, 0)]
     assert longest != sorted(longest)
 
 
-def test_every_epoch_has_the_same_shapes(batches):
-    assert shapes(batches, 0) == shapes(batches, 1) == shapes(batches, 5)
+def test_every_epoch_has_the_same_shapes(store, batches):
+    assert shapes_of(store, batches, 0) == shapes_of(store, batches, 1) == shapes_of(store, batches, 5)
 
 
 def test_tokens_are_the_real_target_pieces(batches):
@@ -150,27 +158,34 @@ def naive_cut(pairs: list[tuple[int, int]], budget: int) -> list[int]:
 
 
 @settings(max_examples=200)
-@given(LENGTHS, st.one_of(st.integers(1, 300), st.sampled_from([40, 60, 80, 120, 240])), st.booleans())
-@example([(2, 2)] * 5, 4, True)  # the budget itself is allowed
-@example([(3, 2), (2, 2), (2, 2)], 5, True)
-def test_cut_against_a_plain_loop(pairs, budget, in_order):
-    if in_order:
-        pairs = sorted(pairs, key=lambda pair: pair[1])
-    assert cut(*columns(pairs), budget).tolist() == naive_cut(pairs, budget)
+@given(LENGTHS, st.one_of(st.integers(1, 300), st.sampled_from([40, 60, 80, 120, 240])))
+@example([(2, 2)] * 5, 4)  # the budget itself is allowed
+@example([(3, 2), (2, 2), (2, 2)], 5)
+def test_cuts_and_shapes_against_plain_loops(pairs, budget):
+    order, groups = order_by_length(*columns(pairs))
+    sorted_pairs = [pairs[index] for index in order]
+    starts = cut(groups, budget)
+    assert starts.tolist() == naive_cut(sorted_pairs, budget)
+    batches = [sorted_pairs[begin:end] for begin, end in itertools.pairwise(starts)]
+    found = shapes(groups, starts)
+    assert found.pairs_N.tolist() == [len(batch) for batch in batches]
+    assert found.source_N.tolist() == [max(source for source, _ in batch) for batch in batches]
+    assert found.target_N.tolist() == [max(target for _, target in batch) for batch in batches]
+    assert found.tokens_N.tolist() == [sum(target for _, target in batch) for batch in batches]
 
 
 @given(LENGTHS)
 def test_order_puts_alike_lengths_together(pairs):
-    order, key = order_by_length(*columns(pairs))
+    order, groups = order_by_length(*columns(pairs))
     assert sorted(order.tolist()) == list(range(len(pairs)))
-    assert key[order].tolist() == sorted(key.tolist())
     sorted_pairs = [pairs[index] for index in order]
     assert [target for _, target in sorted_pairs] == sorted(target for _, target in pairs)
     for length in {target for _, target in pairs}:
         sources = [source for source, target in sorted_pairs if target == length]
         assert sources == sorted(sources, reverse=length % 2 == 1)
-    # One key for one pair of lengths, so that the cuts are those of every epoch.
-    assert len(set(key.tolist())) == len(set(pairs))
+    named = zip(*(column.tolist() for column in groups), strict=True)
+    assert [(source, target) for source, target, count in named for _ in range(count)] == sorted_pairs
+    assert len(groups.count_G) == len(set(pairs))
 
 
 def test_collate_shifts_and_pads(tmp_path, tokenizer):

@@ -69,7 +69,7 @@ def _plan_lines(report: Report) -> Iterator[str]:
     yield from (f"chosen: {choice}" for choice in plan.chosen)
     yield f"parameters: {report.estimate.parameters:,}"
     parts = f"{training.accumulate} × {training.batch_tokens:,} padded"
-    mean = f"at most ({parts})" if plan.lengths is None else f"on average (at most {parts})"
+    mean = f"at most ({parts})" if plan.groups is None else f"on average (at most {parts})"
     yield f"target tokens a step: {report.estimate.tokens:,.0f} {mean}"
 
 
@@ -77,7 +77,7 @@ def _flops_lines(report: Report) -> Iterator[str]:
     from heedful.training.estimate import ASSUMED_LENGTH
 
     cost, steps = report.estimate, report.plan.recipe.training.steps
-    read = report.plan.lengths is not None
+    read = report.plan.groups is not None
     basis = "the text's own batches" if read else f"sentences taken to have {ASSUMED_LENGTH} pieces"
     yield f"FLOPs a step, counted: {_power(cost.step_flops)} ({basis})"
     yield f"FLOPs of the run, counted: {_power(cost.run_flops)} ({steps:,} steps)"

@@ -1,7 +1,8 @@
 """A tokenised corpus on disk, memory-mapped: training reads what it needs, whatever the corpus's size.
 
 A store is a directory: the pieces of one side after the other (`source.ids`, `target.ids`, each sentence with its end
-symbol), where each sentence begins (`*.offsets`), the number of its line in the text (`lines`), and `store.json`.
+symbol), where each sentence begins (`*.offsets`), the number of its line in the text (`lines`), the pairs in order of
+length (`by_length`) and the groups of that order (`groups`), and `store.json`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from heedful.config import EOS, DataConfig
+from heedful.data.lengths import Groups, Lengths, order_by_length
 from heedful.errors import CorpusError
 from heedful.files import new_directory
 from heedful.text.corpus import Pair, clean
@@ -56,6 +58,8 @@ class Store:
             self._ids = {side: _map(directory / f"{side}.ids", dtype) for side in ("source", "target")}
             self._offsets = {side: _map(directory / f"{side}.offsets", np.dtype(np.int64)) for side in self._ids}
             self.lines = _map(directory / "lines", np.dtype(np.int64))
+            self.by_length = _map(directory / "by_length", np.dtype(np.int64))
+            self.groups = Groups(*np.fromfile(directory / "groups", np.int64).reshape(3, -1))
             self._check_sizes()
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise CorpusError(
@@ -73,7 +77,7 @@ class Store:
     def target(self, index: int) -> Ids:
         return self._sentence("target", index)
 
-    def lengths(self, side: str) -> npt.NDArray[np.int32]:
+    def lengths(self, side: str) -> Lengths:
         """Pieces of every sentence of a side, the end symbol included."""
         return np.diff(self._offsets[side]).astype(np.int32)
 
@@ -85,6 +89,8 @@ class Store:
                 raise ValueError(f"{side} side incomplete")
         if len(self.lines) != len(self):
             raise ValueError("line numbers incomplete")
+        if not len(self.by_length) == self.groups.count_G.sum() == len(self):
+            raise ValueError("order of length incomplete")
 
     def _sentence(self, side: str, index: int) -> Ids:
         offsets = self._offsets[side]
@@ -112,6 +118,10 @@ def write_store(
         with _Writer(unfinished, dtype) as writer:
             for kept in _tokenised(pairs, tokenizer, rules, report, threads):
                 writer.add(kept)
+        offsets = (_map(unfinished / f"{side}.offsets", np.dtype(np.int64)) for side in writer.ends)
+        order, groups = order_by_length(*(np.diff(starts).astype(np.int32) for starts in offsets))
+        order.tofile(unfinished / "by_length")
+        np.stack(groups).tofile(unfinished / "groups")
         described = {"dtype": dtype.name, "report": asdict(report), "facts": facts}
         (unfinished / "store.json").write_text(json.dumps(described, indent=1), encoding="utf-8")
     return Store(directory)

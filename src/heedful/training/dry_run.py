@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import numpy as np
 import torch
 
 from heedful import recipes
 from heedful.config import ModelConfig, Recipe
-from heedful.data.batches import Lengths, cut, order_by_length
+from heedful.data.lengths import Groups, cut, shapes
 from heedful.data.store import Store
 from heedful.devices import cores, pick_device
 from heedful.errors import CorpusError
@@ -38,13 +37,13 @@ class Plan:
 
     recipe: Recipe
     model: ModelConfig
-    lengths: tuple[Lengths, Lengths] | None  # pieces of every source and target, where the text was read
+    groups: Groups | None  # lengths of the pairs, where the text was read
     chosen: tuple[str, ...] = ()  # keys, values and why
     missing: tuple[Path, ...] = ()  # files
 
     def estimate(self, recipe: Recipe, gpu: bool) -> Estimate:
         """Of this recipe, or of one like it."""
-        shapes = None if self.lengths is None else batch_shapes(*self.lengths, recipe.training.batch_tokens)
+        shapes = None if self.groups is None else batch_shapes(self.groups, recipe.training.batch_tokens)
         return estimate(recipe, self.model, shapes, gpu)
 
 
@@ -109,7 +108,7 @@ def _plan_of_run(run: RunDirectory, settings: Settings) -> Plan:
     recipe = recipes.build(recipes.merged(recipes.as_settings(old), settings))
     preparation.require_same(run, old, recipe)
     model = replace(recipe.model, vocab_size=Tokenizer.read(run.tokenizer).vocab_size)
-    return Plan(recipe, model, _lengths(Store(run.data / "training")))
+    return Plan(recipe, model, Store(run.data / "training").groups)
 
 
 def _plan_of_text(settings: Settings, device: torch.device) -> Plan:
@@ -125,7 +124,7 @@ def _plan_of_text(settings: Settings, device: torch.device) -> Plan:
     with TemporaryDirectory(prefix="heedful-") as directory:
         prepared = preparation.begin(RunDirectory(Path(directory) / "run"), settings, device, hear)
         model = replace(prepared.recipe.model, vocab_size=prepared.tokenizer.vocab_size)
-        return Plan(prepared.recipe, model, _lengths(prepared.train), tuple(chosen))
+        return Plan(prepared.recipe, model, prepared.train.groups, tuple(chosen))
 
 
 def _plan_of_settings(settings: Settings, missing: tuple[Path, ...]) -> Plan:
@@ -136,22 +135,9 @@ def _plan_of_settings(settings: Settings, missing: tuple[Path, ...]) -> Plan:
     return Plan(recipe, replace(recipe.model, vocab_size=vocab_size), None, missing=missing)
 
 
-def _lengths(store: Store) -> tuple[Lengths, Lengths]:
-    return store.lengths("source"), store.lengths("target")
-
-
-def batch_shapes(source: Lengths, target: Lengths, batch_tokens: int) -> list[BatchShape]:
+def batch_shapes(groups: Groups, batch_tokens: int) -> list[BatchShape]:
     """The shapes of an epoch's batches, which are the same in every epoch (data/batches.py)."""
-    order, _ = order_by_length(source, target)
-    source, target = source[order], target[order]
-    starts = cut(source, target, batch_tokens)
-    columns = (
-        np.diff(starts),
-        np.maximum.reduceat(source, starts[:-1]),
-        np.maximum.reduceat(target, starts[:-1]),
-        np.add.reduceat(target.astype(np.int64), starts[:-1]),
-    )
-    return [BatchShape(*map(int, row)) for row in zip(*columns, strict=True)]
+    return [BatchShape(*map(int, row)) for row in zip(*shapes(groups, cut(groups, batch_tokens)), strict=True)]
 
 
 def _speed(planned: Plan, device: torch.device) -> float:
@@ -161,8 +147,8 @@ def _speed(planned: Plan, device: torch.device) -> float:
     training = planned.recipe.training
     torch.set_num_threads(training.threads or cores())
     length = min(ASSUMED_LENGTH, planned.recipe.data.max_length)
-    if planned.lengths is not None:
-        length = round(float(np.mean(planned.lengths)))
+    if planned.groups is not None:
+        length = round(planned.groups.pieces / (2 * int(planned.groups.count_G.sum())))
     return machine.flops_per_second(planned.model, training, device, length)
 
 

@@ -37,7 +37,7 @@ def test_the_bias_of_the_keys_changes_nothing() -> None:
     """It adds q·b to every score of a query, and softmax does not see what all scores have in common."""
     torch.manual_seed(0)
     model = Transformer(replace(SMALL, dropout=0.0)).double().eval()
-    source, target = torch.tensor([[9, 8, 7, EOS]]), torch.tensor([[BOS, 5, 6]])
+    source, target = [[9, 8, 7, EOS]], torch.tensor([[BOS, 5, 6]])
     before = model(source, target)
     for changed, same in (("key", True), ("query", False), ("value", False)):
         for module in model.modules():
@@ -102,6 +102,6 @@ def test_every_other_search_changes_what_search_uses(variant: Variant) -> None:
     for owner, name, new in variant.patches:
         useless = (lambda *_: 1 / 0) if callable(new) else [SMALL.vocab_size]
         with applied(((owner, name, useless),)), pytest.raises((ZeroDivisionError, IndexError)):
-            search.beam_search(model, torch.tensor([[9, 8, 7, EOS]]), max_extra=2)
+            search.beam_search(model, [[9, 8, 7, EOS]], max_extra=2)
     with applied(variant.patches):
-        assert search.beam_search(model, torch.tensor([[9, 8, 7, EOS]]), max_extra=2)[0]
+        assert search.beam_search(model, [[9, 8, 7, EOS]], max_extra=2)[0]

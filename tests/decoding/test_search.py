@@ -19,7 +19,6 @@ from random_models import (
 )
 
 from heedful.config import EOS
-from heedful.data.batches import pad
 from heedful.decoding.cache import DecoderCache
 from heedful.decoding.search import Hypothesis, beam_search, length_penalty
 
@@ -57,7 +56,7 @@ def test_full_width_beam_is_brute_force(first: int) -> None:
         everything = [brute_force(model, source, len(source) + 1, alpha) for source in sources]
         width = max(map(len, everything))
         for n_best in (1, 3, width):
-            found = beam_search(model, pad(sources), width, alpha, max_extra=1, n_best=n_best)
+            found = beam_search(model, sources, width, alpha, max_extra=1, n_best=n_best)
             for hypotheses, every in zip(found, everything, strict=True):
                 assert_same(hypotheses, every[:n_best])
 
@@ -66,7 +65,7 @@ def test_a_beam_of_one_says_the_likeliest_piece_each_time() -> None:
     for seed in range(60):
         model, alpha = random_model(seed, 9, peak=1.0 + seed % 3), ALPHAS[seed % len(ALPHAS)]
         sources = random_sources(seed, 9, [4, 1, 2, 4, 3])
-        found = beam_search(model, pad(sources), beam=1, alpha=alpha, max_extra=3)
+        found = beam_search(model, sources, beam=1, alpha=alpha, max_extra=3)
         assert_same(
             [best for [best] in found], [plain_greedy(model, source, len(source) + 3, alpha) for source in sources]
         )
@@ -82,7 +81,7 @@ def test_stopping_early_changes_nothing(first: int, steps: list[int]) -> None:
         model = random_model(seed, 10, peak=1.0 + seed % 3)
         for source in random_sources(seed, 10, [1, 5]):
             steps.clear()
-            ((*found,),) = beam_search(model, pad([source]), beam, ALPHAS[seed % 5], max_extra=6, n_best=n_best)
+            ((*found,),) = beam_search(model, [source], beam, ALPHAS[seed % 5], max_extra=6, n_best=n_best)
             expected, plain_steps = plain_beam(model, source, len(source) + 6, beam, ALPHAS[seed % 5], n_best)
             assert_same(found, expected[:n_best])
             assert len(steps) <= plain_steps
@@ -93,7 +92,7 @@ def test_stopping_early_changes_nothing(first: int, steps: list[int]) -> None:
 @pytest.mark.parametrize("beam", [1, 4])
 def test_finished_sentences_leave_the_batch(beam: int, steps: list[int]) -> None:
     model = random_model(5, 12, peak=3.0)
-    source = pad(random_sources(5, 12, [3, 9, 1, 6, 12, 2]))
+    source = random_sources(5, 12, [3, 9, 1, 6, 12, 2])
     found = beam_search(model, source, beam, max_extra=4)
     assert len(found) == 6
     assert steps[0] == 6 * beam
@@ -108,14 +107,14 @@ def test_the_limit_is_source_pieces_and_max_extra(beam: int, max_extra: int) -> 
     """Of a model that never wants to end. Padding does not count."""
     model = speaks_always(random_model(1, 8), piece=6, never=EOS)
     sources = random_sources(1, 8, [5, 1, 3])
-    found = [h[0] for h in beam_search(model, pad(sources), beam, max_extra=max_extra)]
+    found = [h[0] for h in beam_search(model, sources, beam, max_extra=max_extra)]
     for hypothesis, source in zip(found, sources, strict=True):
         assert hypothesis.ids == (*[6] * (len(source) + max_extra - 1), EOS)
 
 
 def test_a_model_that_ends_at_once(steps: list[int]) -> None:
     model = speaks_always(random_model(1, 8), piece=EOS)
-    source = pad(random_sources(1, 8, [5, 1, 3]))
+    source = random_sources(1, 8, [5, 1, 3])
     assert [best.ids for [best] in beam_search(model, source, beam=1)] == [(EOS,)] * 3
     assert len(steps) == 1
     assert [h[0].ids for h in beam_search(model, source)] == [(EOS,)] * 3
@@ -123,7 +122,7 @@ def test_a_model_that_ends_at_once(steps: list[int]) -> None:
 
 def test_an_empty_source() -> None:
     model = random_model(3, 9)
-    source = torch.tensor([[EOS]])
+    source = [[EOS]]
     assert_same(beam_search(model, source, 1, max_extra=4)[0], [plain_greedy(model, [EOS], 5, 0.6)])
     assert_same(beam_search(model, source, 3, max_extra=4)[0], plain_beam(model, [EOS], 5, 3, 0.6)[0][:1])
 
@@ -132,7 +131,7 @@ def test_an_empty_source() -> None:
 def test_scores_are_those_of_the_returned_pieces_and_in_order(beam: int) -> None:
     model = random_model(7, 15, peak=1.5)
     sources = random_sources(7, 15, [6, 2, 4])
-    found = beam_search(model, pad(sources), beam, alpha=0.6, max_extra=6, n_best=beam)
+    found = beam_search(model, sources, beam, alpha=0.6, max_extra=6, n_best=beam)
     for source, hypotheses in zip(sources, found, strict=True):
         assert len({h.ids for h in hypotheses}) == len(hypotheses) == beam
         assert [h.score for h in hypotheses] == sorted((h.score for h in hypotheses), reverse=True)
@@ -145,7 +144,7 @@ def test_scores_are_those_of_the_returned_pieces_and_in_order(beam: int) -> None
 
 def test_fewer_hypotheses_where_fewer_exist() -> None:
     """One word and at most two pieces: two sequences in all."""
-    (found,) = beam_search(random_model(1, 5), torch.tensor([[EOS]]), beam=4, max_extra=1, n_best=4)
+    (found,) = beam_search(random_model(1, 5), [[EOS]], beam=4, max_extra=1, n_best=4)
     assert sorted(h.ids for h in found) == [(EOS,), (4, EOS)]
 
 
@@ -153,7 +152,7 @@ def test_fewer_hypotheses_where_fewer_exist() -> None:
 def test_special_pieces_are_never_said(beam: int) -> None:
     for special in (0, 1, 2):
         model = speaks_always(random_model(2, 8), piece=special, never=EOS)
-        source = pad(random_sources(2, 8, [3, 1]))
+        source = random_sources(2, 8, [3, 1])
         found = [h[0] for h in beam_search(model, source, beam, max_extra=4)]
         assert all(set(h.ids[:-1]).isdisjoint({0, 1, 2, EOS}) for h in found)
 
@@ -163,7 +162,7 @@ def test_a_model_of_not_a_numbers_ends(beam: int) -> None:
     model = random_model(1, 8)
     with torch.no_grad():
         model.embedding.weight_VD.fill_(math.nan)
-    assert beam_search(model, pad(random_sources(1, 8, [3, 1])), beam, max_extra=4) == [[], []]
+    assert beam_search(model, random_sources(1, 8, [3, 1]), beam, max_extra=4) == [[], []]
 
 
 def test_length_penalty() -> None:
@@ -179,10 +178,10 @@ def test_what_waits_comes_in_when_others_end(beam: int, tokens: int, steps: list
     """The same as all at once, within the budget, and in fewer steps than batch after batch."""
     model = random_model(5, 12, peak=3.0)
     sources = random_sources(5, 12, [3, 9, 1, 6, 12, 2, 4, 4, 7, 1, 5, 8, 3, 2, 10] * 3)
-    together = beam_search(model, pad(sources), beam, max_extra=4)
-    alone = [beam_search(model, torch.tensor([source]), beam, max_extra=4)[0] for source in sources]
+    together = beam_search(model, sources, beam, max_extra=4)
+    alone = [beam_search(model, [source], beam, max_extra=4)[0] for source in sources]
     steps.clear()
-    found = beam_search(model, pad(sources), beam, max_extra=4, tokens=tokens)
+    found = beam_search(model, sources, beam, max_extra=4, tokens=tokens)
     for one, expected, other in zip(found, together, alone, strict=True):
         assert [h.ids for h in one] == [h.ids for h in expected] == [h.ids for h in other]
         assert [h.score for h in one] == pytest.approx([h.score for h in other], abs=1e-6)

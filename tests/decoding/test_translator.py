@@ -82,7 +82,7 @@ def test_a_line_is_a_translation_and_a_list_a_list(translator: Translator) -> No
 def test_search_gets_the_models_own_settings(pieces: Tokenizer) -> None:
     line = "the small bird hears a dog"
     translator = make(pieces, beam=3, alpha=1.5, max_extra=2)
-    source = torch.tensor([translator.ids(line)])
+    source = [translator.ids(line)]
     expected = beam_search(translator.model.transformer, source, beam=3, alpha=1.5, max_extra=2)[0][0]
     assert translator.translate(line).score == expected.score
     assert translator.translate(line).text == pieces.decode(expected.ids[:-1]).replace("\n", " ").replace("\r", " ")

@@ -28,7 +28,7 @@ def differences(seed: int, width: int | None = None) -> int:
     model = random_model(seed, vocab_size, peak=0.5 + seed % 4)
     sources = random_sources(seed, vocab_size, [1, 3, 2])
     every = [brute_force(model, source, len(source) + 1, alpha) for source in sources]
-    found = beam_search(model, pad(sources), width or max(map(len, every)), alpha, max_extra=1)
+    found = beam_search(model, sources, width or max(map(len, every)), alpha, max_extra=1)
     wrong = 0
     for hypotheses, best in zip(found, every, strict=True):
         wrong += hypotheses[0].ids != best[0].ids or abs(hypotheses[0].score - best[0].score) > 1e-4
@@ -47,7 +47,7 @@ def test_beam_of_one_is_greedy_is_plain() -> None:
         model, alpha = random_model(seed, 9, peak=1.0 + seed % 3), ALPHAS[seed % 5]
         sources = random_sources(seed, 9, [4, 1, 2])
         plain = [plain_greedy(model, source, len(source) + 3, alpha) for source in sources]
-        one = [found[0] for found in beam_search(model, pad(sources), 1, alpha, max_extra=3)]
+        one = [found[0] for found in beam_search(model, sources, 1, alpha, max_extra=3)]
         assert [h.ids for h in one] == [h.ids for h in plain]
 
 
@@ -70,7 +70,7 @@ def test_the_cache_is_recomputation() -> None:
 
 def test_an_empty_source_has_a_translation() -> None:
     for seed in range(MODELS // 4):
-        [[best]] = beam_search(random_model(seed, 8), torch.tensor([[EOS]]), 4, 0.6, max_extra=5)
+        [[best]] = beam_search(random_model(seed, 8), [[EOS]], 4, 0.6, max_extra=5)
         assert best.ids[-1] == EOS
 
 

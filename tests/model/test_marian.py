@@ -146,7 +146,8 @@ def test_it_starts_from_our_start_symbol_not_from_padding(marian: Any) -> None:
         output_logits=True,
         return_dict_in_generate=True,
     )
-    said = [[BOS, *best.ids] for [best] in beam_search(model, source, beam=1, max_extra=4)]
+    sources = [row[row != PAD].tolist() for row in source]
+    said = [[BOS, *best.ids] for [best] in beam_search(model, sources, beam=1, max_extra=4)]
     assert generated.sequences.tolist() == said
     ours = model(source, torch.tensor(said)[:, :-1])
     found = torch.stack(generated.logits, dim=1).double()  # they are kept in single precision

@@ -27,7 +27,6 @@ class Groups(NamedTuple):
         """Where each group begins in the order; one more than groups, the last the number of all pairs."""
         return np.concatenate([np.zeros(1, np.int64), np.cumsum(self.count_G)])
 
-
     @property
     def pieces(self) -> int:
         """Of both sides of all pairs."""

@@ -8,6 +8,7 @@ is allowed.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ import torch
 from torch import Tensor
 
 from heedful.config import BOS, EOS, PAD, UNK
+from heedful.data.batches import pad
 from heedful.decoding.cache import DecoderCache
 from heedful.decoding.decoder import SearchDecoder
 from heedful.model.transformer import Memory, Transformer
@@ -39,7 +41,7 @@ def length_penalty(length: int, alpha: float) -> float:
 @torch.inference_mode()
 def beam_search(
     model: Transformer,
-    source_BS: Tensor,
+    sources: Sequence[list[int]],
     beam: int = 4,
     alpha: float = 0.6,
     max_extra: int = 50,
@@ -47,15 +49,13 @@ def beam_search(
     tokens: int = 0,
     decoder: SearchDecoder | None = None,
 ) -> list[list[Hypothesis]]:
-    """The `n_best` hypotheses of each sentence, best first (fewer where fewer exist).
+    """The `n_best` hypotheses of each sentence (ids with the end symbol), best first (fewer where fewer exist).
 
     At most `tokens` padded source pieces times the beam are searched together (0: all of them); where sentences
     end, waiting ones come in. `decoder` is the model's own, made ready before; without it, it is made here.
     """
-    lengths = (source_BS != PAD).sum(dim=1).tolist()
-    waiting = sorted(
-        range(len(lengths)), key=lambda i: lengths[i]
-    )  # the longest first: memory suffices at once or never
+    lengths = [len(source) for source in sources]
+    waiting = sorted(range(len(sources)), key=lambda i: lengths[i])  # longest first: memory suffices at once or never
     cache = DecoderCache(decoder or SearchDecoder(model), beam)
     state = _Beams(cache, beam, alpha, n_best, finished=[[] for _ in lengths])
     while waiting or state.sentences:
@@ -63,8 +63,8 @@ def beam_search(
         free = room - len(state.sentences)
         if waiting and (not state.sentences or free >= max(1, room // _AT_ONCE)):
             new = [waiting.pop() for _ in range(min(len(waiting), max(1, free)))]
-            memory = model.encode(source_BS[new, : lengths[new[0]]])
-            state.admit(memory, new, [lengths[i] + max_extra for i in new])
+            source_BS = pad([sources[i] for i in new]).to(model.embedding.weight_VD.device)
+            state.admit(model.encode(source_BS), new, [lengths[i] + max_extra for i in new])
         state.advance()
     return [sorted(found, key=lambda hypothesis: -hypothesis.score)[:n_best] for found in state.finished]
 

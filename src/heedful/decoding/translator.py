@@ -170,7 +170,7 @@ class Translator:
         own = self.model.decoding
         found = beam_search(
             self.model.transformer,
-            pad(sources).to(self.device),
+            sources,
             *settings[:2],
             own.max_extra,
             settings.n_best,

@@ -37,7 +37,7 @@ def test_the_bias_of_the_keys_changes_nothing() -> None:
     """It adds q·b to every score of a query, and softmax does not see what all scores have in common."""
     torch.manual_seed(0)
     model = Transformer(replace(SMALL, dropout=0.0)).double().eval()
-    source, target = [[9, 8, 7, EOS]], torch.tensor([[BOS, 5, 6]])
+    source, target = torch.tensor([[9, 8, 7, EOS]]), torch.tensor([[BOS, 5, 6]])
     before = model(source, target)
     for changed, same in (("key", True), ("query", False), ("value", False)):
         for module in model.modules():

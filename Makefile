@@ -36,15 +36,17 @@ faults-night: setup
 	HEEDFUL_FAULTS=night HEEDFUL_RECORD=1 $(BIN)/pytest -n 2 -m faults tests/faults
 
 # Beside the peers, each as it installs: docs/performance.md. A peer that does not install is left out, and said so.
-# DATA_ROOT=DIR: with Multi30k instead of the built-in pair. QUICK=1: a smoke run that writes nothing.
+# DATA_ROOT=DIR: train on Multi30k instead of the built-in pair. MODEL=RUN: decode with this model instead of the
+# demo's (with DATA_ROOT, Multi30k's test set). QUICK=1: a smoke run of training that writes nothing.
 bench: $(BENCH)/.ready $(JOEYNMT)/.ready
 	BENCH_JOEYNMT=$(JOEYNMT)/bin/python $(BENCH)/bin/python benchmarks/bench.py \
 	  $(if $(DATA_ROOT),--data-root $(DATA_ROOT)) $(if $(QUICK),--quick)
 	$(BENCH)/bin/python benchmarks/end_to_end.py $(if $(QUICK),--quick)
 ifndef QUICK
-	$(BENCH)/bin/python benchmarks/decode_bench.py $(if $(DATA_ROOT),--data-root $(DATA_ROOT))
-	$(BENCH)/bin/python benchmarks/growth.py
 	[ -e $(MODEL) ] || $(BENCH)/bin/heedful demo --out $(MODEL)
+	$(BENCH)/bin/python benchmarks/decode_bench.py --model $(MODEL) \
+	  $(if $(filter-out runs/demo,$(MODEL)),$(if $(DATA_ROOT),--data-root $(DATA_ROOT)))
+	$(BENCH)/bin/python benchmarks/growth.py
 	$(BENCH)/bin/python benchmarks/startup.py $(MODEL)
 	$(BENCH)/bin/python benchmarks/performance_page.py
 endif

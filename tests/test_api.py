@@ -12,6 +12,7 @@ import torch
 
 import heedful
 import tasks
+from heedful.errors import MachineError
 
 
 @pytest.fixture(scope="session")
@@ -116,6 +117,12 @@ for int8 in (False, True):
 assert "torch._dynamo" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_a_torch_without_8_bit_products_is_said(tiny_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(torch, "quantize_per_channel")
+    with pytest.raises(MachineError, match="no products of 8-bit integers"):
+        heedful.load(tiny_run, int8=True)
 
 
 def test_8_bit_weights_say_nearly_the_same(tiny_run: Path) -> None:

@@ -49,7 +49,7 @@ class Int8Projection:
         scales = weight.abs().amax(dim=1).clamp(min=1e-12) / 127
         zero = torch.zeros(len(weight), dtype=torch.long)
         with warnings.catch_warnings():
-            # torch announces that these tensors will go; nothing that takes their place is faster than float32 yet.
+            # torch says that they will go (has_int8); nothing that takes their place is faster than float32 yet.
             warnings.simplefilter("ignore", UserWarning)
             rounded = torch.quantize_per_channel(weight.float(), scales.double(), zero, axis=0, dtype=torch.qint8)
         self.packed = torch.ops.quantized.linear_prepack(rounded, None if bias is None else bias.float())
@@ -57,6 +57,11 @@ class Int8Projection:
     def __call__(self, x_RD: Tensor) -> Tensor:
         product: Tensor = torch.ops.quantized.linear_dynamic.default(x_RD, self.packed, True)
         return product
+
+
+def has_int8() -> bool:
+    """Builds of torch differ, and it announces that these tensors will go."""
+    return hasattr(torch, "quantize_per_channel") and torch.backends.quantized.engine != "none"
 
 
 class SearchDecoder:

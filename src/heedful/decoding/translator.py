@@ -13,9 +13,9 @@ import torch.nn.functional as F
 
 from heedful.config import BOS, EOS, PAD
 from heedful.data.batches import pad
-from heedful.decoding.decoder import SearchDecoder
+from heedful.decoding.decoder import SearchDecoder, has_int8
 from heedful.decoding.search import Hypothesis, beam_search
-from heedful.errors import InputError, ModelError, UsageError
+from heedful.errors import InputError, MachineError, ModelError, UsageError
 from heedful.model.transformer import AttentionWeights
 from heedful.storage.model_directory import Model
 from heedful.text.corpus import clean
@@ -63,6 +63,10 @@ class Translator:
         self.device = next(model.transformer.parameters()).device
         if int8 and self.device.type != "cpu":
             raise UsageError(f"int8 is for a CPU, and this model is on {self.device}. Leave out one of the two.")
+        if int8 and not has_int8():
+            raise MachineError(
+                "This torch has no products of 8-bit integers. Leave out int8, or install another torch."
+            )
         self._decoder = SearchDecoder(model.transformer, int8)
 
     @overload

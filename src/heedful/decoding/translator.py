@@ -65,7 +65,7 @@ class Translator:
             raise UsageError(f"int8 is for a CPU, and this model is on {self.device}. Leave out one of the two.")
         if int8 and not has_int8():
             raise MachineError(
-                "This torch has no products of 8-bit integers. Leave out int8, or install another torch."
+                "This torch has no products of 8-bit integers. Leave out int8, or use another torch."
             )
         self._decoder = SearchDecoder(model.transformer, int8)
 

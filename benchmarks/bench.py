@@ -208,7 +208,9 @@ def table(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=15, help="(15)")
+    parser.add_argument("--rounds", type=int, default=7, help="(7)")
+    widths = [shape.d_model for shape in SHAPES]
+    parser.add_argument("--d-model", type=int, nargs="+", choices=widths, default=widths, help="(all)")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="of every contender (all)")
     parser.add_argument("--data-root", type=Path, help="has data/multi30k; otherwise the built-in pair is used")
     parser.add_argument(
@@ -217,13 +219,14 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help=f"({DOCS.relative_to(ROOT) / 'performance.json'})")
     options = parser.parse_args()
     rounds, shapes = (2, SHAPES[:1]) if options.quick else (options.rounds, SHAPES)
+    shapes = tuple(shape for shape in shapes if shape.d_model in options.d_model)
     pairs, pieces, data = text(options.data_root)
     rows = batches(pairs, pieces, 1 if options.quick else BATCHES_A_ROUND)
     tables = []
     for shape in shapes:
         results, left_out = compare(shape, rows, rounds, options.threads)
         tables.append(table(shape, rows, results, left_out, options.threads, data))
-    write(tables, options.out or (None if options.quick else DOCS / "performance.json"))
+        write(tables, options.out or (None if options.quick else DOCS / "performance.json"))
 
 
 if __name__ == "__main__":

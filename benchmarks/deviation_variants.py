@@ -228,7 +228,7 @@ def over_when_none_can_win(beams: search._Beams, b: int, best_live: float) -> bo
     found = beams.finished[beams.sentences[b]]
     if not best_live > -math.inf:
         return True
-    attainable = best_live / _length_penalty(beams.limits[b], beams.alpha)
+    attainable = best_live / _length_penalty(beams.limit(b), beams.alpha)
     return len(found) >= beams.n_best and max(hypothesis.score for hypothesis in found) >= attainable
 
 

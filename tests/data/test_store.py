@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heedful.config import EOS, DataConfig
+from heedful.data.batches import Batches
 from heedful.data.store import FilterReport, Store, write_store
 from heedful.errors import CorpusError
 from heedful.text.corpus import Corpus, Pair
@@ -176,7 +177,7 @@ def test_reading_does_not_load_the_ids(tmp_path, tokenizer):
         tracemalloc.stop()
 
 
-FILES = ["source.ids", "target.ids", "source.offsets", "target.offsets", "lines", "store.json"]
+FILES = ["source.ids", "target.ids", "source.offsets", "target.offsets", "lines", "by_length", "groups", "store.json"]
 
 
 @pytest.fixture
@@ -191,6 +192,22 @@ def refused(directory: Path) -> None:
     message = str(caught.value)
     assert message.startswith(f"{directory} is not a readable token store (")
     assert message.endswith("It was made when the run began: put it back, or train into another --out.")
+
+
+@pytest.mark.parametrize("value", [0, 1, 1_000])
+def test_lengths_that_are_not_the_texts_are_refused(written, value):
+    groups = np.fromfile(written / "groups", np.int64).reshape(3, -1)
+    groups[:2] = value
+    groups.tofile(written / "groups")
+    refused(written)
+
+
+def test_an_order_that_is_not_the_texts_is_met_in_training(written):
+    order = np.fromfile(written / "by_length", np.int64)
+    np.full_like(order, order[-1]).tofile(written / "by_length")
+    batches = Batches(Store(written), 60, seed=1)
+    with pytest.raises(CorpusError, match="order of length is damaged"):
+        [batches[number] for number in range(batches.per_epoch)]
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -43,10 +43,15 @@ def test_steps_equal_recomputation_while_rows_move_and_sentences_come_and_go(
             for b, rows in enumerate(prefixes)
         ]
         cache.follow(origins)
-        if step in (3, 5, 9):  # the oldest leaves, and with it the places that only it used
-            sources, prefixes = sources[1:], prefixes[1:]
-            cache.keep(torch.arange(1, len(sources) + 1), max((len(rows[0]) for rows in prefixes), default=0))
-            assert cache.length == max((len(rows[0]) for rows in prefixes), default=0)
+        if step in (3, 5, 9):  # one leaves, at 9 the oldest; and with it what only it needed
+            leaving = 0 if step == 9 else int(torch.randint(0, len(sources), (1,), generator=generator))
+            kept = [b for b in range(len(sources)) if b != leaving]
+            sources, prefixes = [sources[b] for b in kept], [prefixes[b] for b in kept]
+            steps, longest = max((len(rows[0]) for rows in prefixes), default=0), max(map(len, sources), default=0)
+            cache.keep(torch.tensor(kept, dtype=torch.long), steps, longest)
+            assert cache.length == steps
+            assert all(kv.k_BHSK.shape[2] == longest for kv in cache._memory)
+            assert all(kv.k_BHSK.shape[2] == 2 * steps * beam for kv in cache._past)
         if step in (2, 5, 7, 9):  # longer and shorter ones than those that are here
             new = random_sources(100 + step, V, [step, 2] if step % 2 else [2])
             cache.admit(model.encode(pad(new)))

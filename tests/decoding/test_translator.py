@@ -169,7 +169,9 @@ def test_too_long_a_line_is_translated_in_parts_and_said_so(
     assert long.text == " ".join(part.text for part in parts)
     assert long.score == pytest.approx(sum(part.score for part in parts), abs=1e-4)
     assert long.tokens == tuple(token for part in parts for token in part.tokens)
-    assert short.text == translator.translate("a cat").text
+    alone = translator.translate("a cat")
+    assert (short.text, short.tokens) == (alone.text, alone.tokens)
+    assert short.score == pytest.approx(alone.score, abs=1e-4)
 
 
 @pytest.mark.parametrize("pieces_over", [0, 1])
@@ -240,3 +242,5 @@ def test_damaged_weights_are_said(pieces: Tokenizer, beam: int) -> None:
         translator.model.transformer.embedding.weight_VD.fill_(math.nan)
     with pytest.raises(ModelError, match="not numbers"):
         translator.translate(["a cat", "", "dog"], beam=beam)
+    with pytest.raises(ModelError, match="not numbers"):
+        Translator(translator.model, int8=True)

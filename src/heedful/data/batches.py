@@ -21,6 +21,7 @@ from torch import Tensor
 from heedful.config import BOS, PAD
 from heedful.data.lengths import Numbers, cut, shapes
 from heedful.data.store import Ids, Store
+from heedful.errors import CorpusError
 
 _EPOCH, _BATCH_ORDER = 1, 2  # keep the random streams of one seed apart
 
@@ -45,7 +46,7 @@ class Batch:
 
 
 class Batches:
-    """The endless sequence of a corpus's batches, by number. What it holds does not grow with the corpus."""
+    """The endless sequence of a corpus's batches, by number. It holds a few numbers a batch, and none a pair."""
 
     def __init__(self, store: Store, batch_tokens: int, seed: int) -> None:
         self._store = store
@@ -71,7 +72,10 @@ class Batches:
         return np.concatenate(parts)[begin - offset : end - offset]
 
     def __getitem__(self, number: int) -> Batch:
-        return collate(self._store, self.indices(number))
+        batch = collate(self._store, self.indices(number))
+        if batch.tokens != self.tokens(number):
+            raise CorpusError("The token store's order of length is damaged. Train into another --out.")
+        return batch
 
     def tokens(self, number: int) -> int:
         """Real target pieces of a batch, without reading it."""

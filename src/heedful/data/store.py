@@ -91,6 +91,8 @@ class Store:
             raise ValueError("line numbers incomplete")
         if not len(self.by_length) == self.groups.count_G.sum() == len(self):
             raise ValueError("order of length incomplete")
+        if self.groups.pieces != sum(map(len, self._ids.values())) or any((side < 1).any() for side in self.groups):
+            raise ValueError("lengths damaged")
 
     def _sentence(self, side: str, index: int) -> Ids:
         offsets = self._offsets[side]
@@ -111,7 +113,10 @@ def write_store(
     facts: dict[str, str],
     threads: int = 1,
 ) -> Store:
-    """Tokenises pairs into a new store, in flat memory; `facts` (digests and the like) are kept with it."""
+    """Tokenises pairs into a new store; `facts` (digests and the like) are kept with it.
+
+    Memory is flat but for the order by length, some 60 bytes a pair at the end.
+    """
     dtype = np.dtype(np.uint16 if tokenizer.vocab_size <= 2**16 else np.uint32)
     report = FilterReport()
     with new_directory(directory) as unfinished:

@@ -63,19 +63,24 @@ class DecoderCache:
         if self._beam > 1:
             self._path_BWP = self._path_BWP.gather(1, origins_BW[:, :, None].expand_as(self._path_BWP))
 
-    def keep(self, sentences_B: Tensor, steps: int) -> None:
-        """Only these sentences go on, and only the last `steps` steps' places are on their paths."""
+    def keep(self, sentences_B: Tensor, steps: int, longest: int) -> None:
+        """Only these sentences go on: only the last `steps` steps' places are on their paths, none has a source of
+        more than `longest` pieces, and nothing wider is kept.
+        """
         if not len(sentences_B):
             self._memory, self._past, self.length = [], [], 0
             return
         first, end = (self.length - steps) * self._beam, self.length * self._beam
+        room = 2 * steps * self._beam
         self._past = [
-            KeysValues(*(_room(x[:, :, first:end].index_select(0, sentences_B), end) for x in kv)) for kv in self._past
+            KeysValues(*(_room(x[:, :, first:end].index_select(0, sentences_B), room) for x in kv)) for kv in self._past
         ]
-        self._memory = [KeysValues(*(x.index_select(0, sentences_B) for x in kv)) for kv in self._memory]
+        self._memory = [
+            KeysValues(*(x[:, :, :longest].index_select(0, sentences_B) for x in kv)) for kv in self._memory
+        ]
         self._path_BWP = self._path_BWP[:, :, first:].index_select(0, sentences_B)
         if self._memory_mask_B11S is not None:
-            self._memory_mask_B11S = self._memory_mask_B11S.index_select(0, sentences_B)
+            self._memory_mask_B11S = self._memory_mask_B11S[..., :longest].index_select(0, sentences_B)
         self.length = steps
 
     def _own_place(self, x_RD: Tensor) -> Tensor | None:

@@ -55,8 +55,8 @@ class Int8Projection:
         self.packed = torch.ops.quantized.linear_prepack(rounded, None if bias is None else bias.float())
 
     def __call__(self, x_RD: Tensor) -> Tensor:
-        product: Tensor = torch.ops.quantized.linear_dynamic.default(x_RD, self.packed, True)
-        return product
+        product: Tensor = torch.ops.quantized.linear_dynamic.default(x_RD.float(), self.packed, True)
+        return product.to(x_RD.dtype)
 
 
 def has_int8() -> bool:
@@ -65,7 +65,7 @@ def has_int8() -> bool:
 
 
 class SearchDecoder:
-    """Built once a model, used for every batch."""
+    """Of a model as it is now: used for every batch, and blind to what training does to the weights later."""
 
     def __init__(self, model: Transformer, int8: bool = False) -> None:
         kind = Int8Projection if int8 else FloatProjection

@@ -57,14 +57,14 @@ def beam_search(
     lengths = [len(source) for source in sources]
     waiting = sorted(range(len(sources)), key=lambda i: lengths[i])  # longest first: memory suffices at once or never
     cache = DecoderCache(decoder or SearchDecoder(model), beam)
-    state = _Beams(cache, beam, alpha, n_best, finished=[[] for _ in lengths])
+    state = _Beams(cache, beam, alpha, max_extra, n_best, finished=[[] for _ in lengths])
     while waiting or state.sentences:
         room = tokens // (beam * max(lengths[i] for i in state.sentences or waiting)) if tokens else len(lengths)
         free = room - len(state.sentences)
         if waiting and (not state.sentences or free >= max(1, room // _AT_ONCE)):
             new = [waiting.pop() for _ in range(min(len(waiting), max(1, free)))]
             source_BS = pad([sources[i] for i in new]).to(model.embedding.weight_VD.device)
-            state.admit(model.encode(source_BS), new, [lengths[i] + max_extra for i in new])
+            state.admit(model.encode(source_BS), new, [lengths[i] for i in new])
         state.advance()
     return [sorted(found, key=lambda hypothesis: -hypothesis.score)[:n_best] for found in state.finished]
 
@@ -73,7 +73,7 @@ def likeliest(logits_RV: Tensor, at_limit_R: Tensor | None, count: int) -> tuple
     """The `count` likeliest pieces of each row that may be said, best first, and their true log-probabilities.
 
     Where the limit is reached, that is the end symbol alone. Fewer where there are fewer pieces. A log-softmax would
-    write a number for every piece where one normaliser for the row will do. The logits are used up.
+    write a number for every piece where one normaliser for the row will do.
     """
     logits_RV = logits_RV.float()
     normaliser_R1 = logits_RV.logsumexp(dim=1, keepdim=True)
@@ -98,15 +98,16 @@ class _Beams:
     cache: DecoderCache
     beam: int
     alpha: float
+    max_extra: int  # most pieces of a hypothesis beyond those of its source
     n_best: int
     finished: list[list[Hypothesis]]  # of every source sentence
     sentences: list[int] = field(default_factory=list)  # which source sentence each of the B is
     said: list[int] = field(default_factory=list)  # pieces of its hypotheses
-    limits: list[int] = field(default_factory=list)  # most pieces, the end symbol included
+    lengths: list[int] = field(default_factory=list)  # pieces of its source
     scores_BW: Tensor = field(default_factory=lambda: torch.zeros(0))  # log-probabilities; -inf: there is none
     prefixes_BWT: Tensor = field(default_factory=lambda: torch.zeros(0))  # the last `said` columns are its own
 
-    def admit(self, memory: Memory, sentences: list[int], limits: list[int]) -> None:
+    def admit(self, memory: Memory, sentences: list[int], lengths: list[int]) -> None:
         """More sentences, each with the start symbol."""
         self.cache.admit(memory)
         n, W, device = len(sentences), self.beam, memory.states_BSD.device
@@ -117,8 +118,12 @@ class _Beams:
             scores_BW = torch.cat([self.scores_BW, scores_BW])
             prefixes_BWT = torch.cat([self.prefixes_BWT, prefixes_BWT])
         self.scores_BW, self.prefixes_BWT = scores_BW, prefixes_BWT
-        self.sentences, self.limits = self.sentences + sentences, self.limits + limits
+        self.sentences, self.lengths = self.sentences + sentences, self.lengths + lengths
         self.said = self.said + [0] * n
+
+    def limit(self, b: int) -> int:
+        """Most pieces of a sentence's hypotheses, the end symbol included."""
+        return self.lengths[b] + self.max_extra
 
     def advance(self) -> None:
         """One more piece for every live hypothesis."""
@@ -139,8 +144,8 @@ class _Beams:
         B, W = self.scores_BW.shape
         last_BW = self.prefixes_BWT[:, :, -1]
         # A sentence that is over and still here has no position of its own any more.
-        positions = [min(said, limit - 1) for said, limit in zip(self.said, self.limits, strict=True)]
-        at_limit = [said == limit - 1 for said, limit in zip(self.said, self.limits, strict=True)]
+        positions = [min(said, self.limit(b) - 1) for b, said in enumerate(self.said)]
+        at_limit = [said == self.limit(b) - 1 for b, said in enumerate(self.said)]
         logits_RV = self.cache.step(last_BW.reshape(-1), self._of_rows(positions))
         # No more than 2W of the best 2W extensions of a sentence come from one hypothesis.
         log_p_RC, pieces_RC = likeliest(logits_RV, self._of_rows(at_limit) if any(at_limit) else None, 2 * W)
@@ -168,7 +173,7 @@ class _Beams:
             return False
         # Log-probabilities only fall, so a live hypothesis can at best keep its own up to the longest length. Once W
         # have finished it gets no such credit: it must be ahead as it stands.
-        length = self.limits[b] if len(found) < self.beam else self.said[b]
+        length = self.limit(b) if len(found) < self.beam else self.said[b]
         attainable = best_live / length_penalty(length, self.alpha)
         return sorted((h.score for h in found), reverse=True)[self.n_best - 1] >= attainable
 
@@ -179,13 +184,14 @@ class _Beams:
         if len(over) <= len(self.sentences) // _AT_ONCE:
             self.scores_BW[over] = -math.inf
             return
-        kept = [b for b in range(len(self.sentences)) if b not in set(over)]
-        self.sentences, self.said, self.limits = (
-            [values[b] for b in kept] for values in (self.sentences, self.said, self.limits)
+        gone = set(over)
+        kept = [b for b in range(len(self.sentences)) if b not in gone]
+        self.sentences, self.said, self.lengths = (
+            [values[b] for b in kept] for values in (self.sentences, self.said, self.lengths)
         )
         kept_B = torch.tensor(kept, dtype=torch.long, device=self.scores_BW.device)
         steps = max(self.said, default=0)
-        self.cache.keep(kept_B, steps)
+        self.cache.keep(kept_B, steps, max(self.lengths, default=0))
         self.scores_BW = self.scores_BW[kept_B]
         self.prefixes_BWT = self.prefixes_BWT[kept_B, :, self.prefixes_BWT.shape[2] - steps - 1 :]
 

@@ -53,6 +53,7 @@ class PairScore(NamedTuple):
 
 
 _EMPTY = Translation("", 0.0, ())
+_NOT_NUMBERS = "The model cannot translate: its probabilities are not numbers. Its weights are damaged."
 
 
 class Translator:
@@ -64,9 +65,9 @@ class Translator:
         if int8 and self.device.type != "cpu":
             raise UsageError(f"int8 is for a CPU, and this model is on {self.device}. Leave out one of the two.")
         if int8 and not has_int8():
-            raise MachineError(
-                "This torch has no products of 8-bit integers. Leave out int8, or use another torch."
-            )
+            raise MachineError("This torch has no products of 8-bit integers. Leave out int8, or use another torch.")
+        if int8 and not all(bool(weight.isfinite().all()) for weight in model.transformer.parameters()):
+            raise ModelError(_NOT_NUMBERS)  # which has no place among integers
         self._decoder = SearchDecoder(model.transformer, int8)
 
     @overload
@@ -126,7 +127,8 @@ class Translator:
                     f"Line {number} has {pieces} pieces, more than the {self.model.text.max_length} that this model "
                     "was trained on: its probability would mean nothing. Split it."
                 )
-        for batch in _batches(longest, self.model.decoding.batch_tokens):
+        decoding = self.model.decoding
+        for batch in _batches(longest, decoding.batch_tokens // decoding.beam):  # as many rows as search has
             scored = self._score_batch([pairs[i] for i in batch])
             for index, result in zip(batch, scored, strict=True):
                 results[index] = result
@@ -175,14 +177,15 @@ class Translator:
         found = beam_search(
             self.model.transformer,
             sources,
-            *settings[:2],
+            settings.beam,
+            settings.alpha,
             own.max_extra,
             settings.n_best,
-            own.batch_tokens,
-            self._decoder,
+            tokens=own.batch_tokens,
+            decoder=self._decoder,
         )
         if any(not hypotheses or math.isnan(hypotheses[0].score) for hypotheses in found):
-            raise ModelError("The model cannot translate: its probabilities are not numbers. Its weights are damaged.")
+            raise ModelError(_NOT_NUMBERS)
         return found
 
     def _translation(self, source: list[int], hypotheses: list[Hypothesis], attention: bool) -> Translation:

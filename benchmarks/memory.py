@@ -24,7 +24,7 @@ from time import process_time
 from typing import Any
 
 import torch
-from torch.profiler import ProfilerActivity, profile
+from allocated import most_held
 
 from heedful import presets
 from heedful.config import BOS, PAD, TrainingConfig
@@ -94,26 +94,17 @@ def measure(way: Way, case: Case) -> dict[str, int]:
     if way.plain:
         attention._SHORT = case.length**2  # up to which `attention` is the plain formula
     batch = batch_of(case)
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as watched:
+
+    def step() -> None:
         with torch.autocast("cpu", torch.bfloat16) if way.bf16 else nullcontext():
             loss = batch_loss(model, batch, TrainingConfig().label_smoothing).smoothed
         loss.backward()  # type: ignore[no-untyped-call]
+
     return {
-        "peak": most_held(watched),
+        "peak": most_held(step),
         "weights": sum(p.numel() * p.element_size() for p in model.parameters()),
         "process": most_resident(),
     }
-
-
-def most_held(watched: profile) -> int:
-    """The largest running sum of what was allocated and released."""
-    results: Any = watched.profiler.kineto_results  # type: ignore[union-attr]
-    events = [event for event in results.events() if event.name() == "[memory]"]
-    held = most = 0
-    for event in sorted(events, key=lambda event: event.start_ns()):
-        held += event.nbytes()
-        most = max(most, held)
-    return most
 
 
 @dataclass(frozen=True)

@@ -14,14 +14,13 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import torch
+from allocated import most_held
 from shapes import read_task
-from torch.profiler import ProfilerActivity, profile
 from training_peers import CONTENDERS, Contender
 
 
@@ -62,19 +61,6 @@ def activations(contender: Contender, batch: int) -> int | None:
     for parameter in trained(contender):
         parameter.grad = torch.zeros_like(parameter)
     return most_held(lambda: contender.step(batch))
-
-
-def most_held(compute: Callable[[], object]) -> int:
-    """Most bytes of tensors held at a time that were not before: the largest running sum of the profiler's notes."""
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as watched:
-        compute()
-    results: Any = watched.profiler.kineto_results
-    events = [event for event in results.events() if event.name() == "[memory]"]
-    held = most = 0
-    for event in sorted(events, key=lambda event: event.start_ns()):
-        held += event.nbytes()
-        most = max(most, held)
-    return most
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from heedful.model.complexity import training_flops
 ROOT = Path(__file__).parents[1]
 sys.path.append(str(ROOT / "benchmarks"))
 
+import allocated
 import bench
 import ceiling
 import end_to_end
@@ -110,7 +111,7 @@ def test_activations_are_what_a_step_holds_beside_weights_and_gradients() -> Non
     found = worker.activations(training_peers.Contender(step, model, "torch"), 0)
     assert found is not None
     assert 3 * size <= found < 4 * size + 512 * 256 * 4 + 4_096
-    assert worker.most_held(lambda: torch.empty(1_000_000, dtype=torch.uint8)) == pytest.approx(1_000_000, abs=64)
+    assert allocated.most_held(lambda: torch.empty(1_000_000, dtype=torch.uint8)) == pytest.approx(1_000_000, abs=64)
     assert worker.activations(training_peers.Contender(step, None, "torch"), 0) is None
 
 

@@ -117,6 +117,7 @@ class TrainingConfig:
     accumulate: int = 1  # batches an update
     warmup_steps: int = 4_000
     learning_rate: float = 1.0  # factor on the paper's schedule, Eq. 3
+    cooldown_steps: int = 0  # last steps, in which the rate falls to 0; 0: none, as in the paper
     label_smoothing: float = 0.1
     clip_norm: float = 0.0  # largest norm of the gradient; 0: no clipping, as in the paper
     precision: str = "fp32"  # "bf16" or "fp16": autocast
@@ -134,7 +135,7 @@ class TrainingConfig:
     def __post_init__(self) -> None:
         one = ("steps", "batch_tokens", "accumulate", "warmup_steps", "log_every")
         _at_least(self, "training", 1, *one, "validate_every", "save_every", "average")
-        _at_least(self, "training", 0, "seed", "keep", "patience", "threads", "clip_norm")
+        _at_least(self, "training", 0, "seed", "keep", "patience", "threads", "clip_norm", "cooldown_steps")
         _finite(self, "training", "learning_rate", "clip_norm")
         _require(self.learning_rate > 0, f"training.learning_rate must be above 0, not {self.learning_rate}.")
         _share(self, "training", "label_smoothing")

@@ -1,4 +1,4 @@
-"""Eq. 3."""
+"""Eq. 3, and the cool-down after it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from heedful.training.schedule import learning_rate
+from heedful.training.schedule import cooldown, learning_rate
 
 
 @pytest.mark.parametrize(("d_model", "warmup"), [(512, 4_000), (1024, 4_000), (128, 1), (256, 300)])
@@ -32,3 +32,18 @@ def test_it_rises_linearly_to_its_peak_at_the_end_of_the_warm_up_and_then_falls(
     assert all(a < b for a, b in pairwise(rates[:100]))
     assert all(a > b for a, b in pairwise(rates[99:]))
     assert rates[395 - 1] == pytest.approx(rates[99] * (100 / 395) ** 0.5)
+
+
+def test_the_cool_down_falls_in_a_straight_line_and_ends_with_the_last_step() -> None:
+    factors = [cooldown(step, steps=100, cooldown_steps=20) for step in range(1, 101)]
+    assert factors[:81] == [1.0] * 81
+    assert factors[80:] == pytest.approx([(20 - n) / 20 for n in range(20)])
+    assert factors[-1] > 0  # the last update still counts
+
+
+def test_without_a_cool_down_nothing_changes() -> None:
+    assert {cooldown(step, steps=10, cooldown_steps=0) for step in range(1, 30)} == {1.0}
+
+
+def test_a_cool_down_longer_than_the_training_begins_below_1() -> None:
+    assert cooldown(1, steps=10, cooldown_steps=40) == 0.25

@@ -143,6 +143,14 @@ def test_optimiser_and_rate() -> None:
         assert result.learning_rate == learning_rate(step, 16, 10) == one.optimizer.param_groups[0]["lr"]
 
 
+def test_the_rate_cools_down_at_the_end() -> None:
+    one = updater(steps=40, cooldown_steps=10)
+    rates = [one.update(step, [batch_of(random_pairs(2))]).learning_rate for step in (31, 36, 40)]
+    assert rates == pytest.approx(
+        [learning_rate(31, 16, 10), 0.5 * learning_rate(36, 16, 10), 0.1 * learning_rate(40, 16, 10)]
+    )
+
+
 def test_the_loss_falls() -> None:
     one = updater(dtype=torch.float32)
     batch = batch_of(random_pairs(6))

@@ -16,7 +16,7 @@ from heedful.data.batches import Batch
 from heedful.errors import MachineError, NonFiniteError, is_out_of_memory
 from heedful.model.transformer import Transformer
 from heedful.training.loss import batch_loss
-from heedful.training.schedule import learning_rate
+from heedful.training.schedule import cooldown, learning_rate
 
 _DROPOUT = 3  # keeps this random stream apart from those of data/batches.py
 _LISTED = 10  # lines named in a message
@@ -58,7 +58,7 @@ class Updater:
         """Update `step` (1, 2, …): the gradient of the mean over all pieces of all the batches."""
         batches = list(batches)
         tokens = sum(batch.tokens for batch in batches)
-        rate = learning_rate(step, self.model.config.d_model, self.config.warmup_steps, self.config.learning_rate)
+        rate = self._rate(step)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         loss, nll = self._accumulate(step, batches, tokens)
@@ -78,6 +78,11 @@ class Updater:
         """Forward and backward without an update, to see that the largest batch fits into memory."""
         self._accumulate(0, [batch], batch.tokens)
         self.optimizer.zero_grad()
+
+    def _rate(self, step: int) -> float:
+        config = self.config
+        rate = learning_rate(step, self.model.config.d_model, config.warmup_steps, config.learning_rate)
+        return rate * cooldown(step, config.steps, config.cooldown_steps)
 
     def _accumulate(self, step: int, batches: list[Batch], tokens: int) -> tuple[float, float]:
         self.model.train()

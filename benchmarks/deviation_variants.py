@@ -224,17 +224,17 @@ TRAINING = (
 _length_penalty = search.length_penalty
 
 
-def over_when_none_can_win(beams: search._Beams, b: int, best_live: float) -> bool:
-    found = beams.finished[beams.sentences[b]]
+def over_when_none_can_win(beams: search._Beams, sentence: search._Sentence) -> bool:
+    found, best_live = sentence.finished, max(sentence.scores)
     if not best_live > -math.inf:
         return True
-    attainable = best_live / _length_penalty(beams.limit(b), beams.alpha)
+    attainable = best_live / _length_penalty(sentence.limit, beams.alpha)
     return len(found) >= beams.n_best and max(hypothesis.score for hypothesis in found) >= attainable
 
 
-def over_when_the_beam_is_full(beams: search._Beams, b: int, best_live: float) -> bool:
-    full = len(beams.finished[beams.sentences[b]]) >= beams.beam
-    return full or not best_live > -math.inf
+def over_when_the_beam_is_full(beams: search._Beams, sentence: search._Sentence) -> bool:
+    full = len(sentence.finished) >= beams.beam
+    return full or not max(sentence.scores) > -math.inf
 
 
 def penalty_without_the_end(length: int, alpha: float) -> float:

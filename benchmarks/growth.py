@@ -329,7 +329,7 @@ def main() -> None:
         return
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", nargs="*", choices=("lengths", "corpus", "draw"), default=["lengths", "corpus"])
-    parser.add_argument("--pairs", type=int, nargs="+", default=[10_000, 100_000])
+    parser.add_argument("--pairs", type=int, nargs="+", default=[10_000, 100_000, 1_000_000, 10_000_000])
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--quick", action="store_true", help="a smoke run: its figures mean nothing")
     parser.add_argument("--out", type=Path, default=OUT)

@@ -119,6 +119,7 @@ class TrainingConfig:
     learning_rate: float = 1.0  # factor on the paper's schedule, Eq. 3
     cooldown_steps: int = 0  # last steps, in which the rate falls to 0; 0: none, as in the paper
     label_smoothing: float = 0.1
+    bpe_dropout: float = 0.0  # share of the tokeniser's merges left out at random; 0: none, as in the paper
     clip_norm: float = 0.0  # largest norm of the gradient; 0: no clipping, as in the paper
     precision: str = "fp32"  # "bf16" or "fp16": autocast
     checkpoint_activations: bool = False  # layers computed again in the backward pass: less memory, same result
@@ -138,7 +139,7 @@ class TrainingConfig:
         _at_least(self, "training", 0, "seed", "keep", "patience", "threads", "clip_norm", "cooldown_steps")
         _finite(self, "training", "learning_rate", "clip_norm")
         _require(self.learning_rate > 0, f"training.learning_rate must be above 0, not {self.learning_rate}.")
-        _share(self, "training", "label_smoothing")
+        _share(self, "training", "label_smoothing", "bpe_dropout")
         _one_of(self, "training", "precision", ("fp32", "bf16", "fp16"))
         _one_of(self, "training", "non_finite", ("stop", "skip"))
         if self.keep == 0:

@@ -24,12 +24,13 @@ def test_steps_equal_recomputation_while_rows_move_and_sentences_come_and_go(
 ) -> None:
     """A search that takes random turns: each row goes on from a random row of its sentence; some leave, some come."""
     model = random_model(seed, V, N=2)
-    sources = random_sources(seed, V, lengths)
     generator = torch.Generator().manual_seed(seed)
     cache = DecoderCache(SearchDecoder(model), beam)
-    cache.admit(model.encode(pad(sources)))
+    sources = random_sources(seed, V, lengths)
+    cache.admit(model.encode(pad(sources)), list(range(len(sources))))
     prefixes: list[list[tuple[int, ...]]] = [[()] * beam for _ in sources]
-    for step in range(1, 14):  # beyond the room of a new cache
+    cut = False
+    for step in range(1, 30):  # beyond the room of a new cache, more than once
         flat = [(source, prefix) for source, rows in zip(sources, prefixes, strict=True) for prefix in rows]
         last = torch.tensor([prefix[-1] if prefix else BOS for _, prefix in flat])
         log_p = cache.step(last, torch.tensor([len(prefix) for _, prefix in flat])).log_softmax(dim=-1)
@@ -43,22 +44,69 @@ def test_steps_equal_recomputation_while_rows_move_and_sentences_come_and_go(
             for b, rows in enumerate(prefixes)
         ]
         cache.follow(origins)
-        if step in (3, 5, 9):  # one leaves, at 9 the oldest; and with it what only it needed
-            leaving = 0 if step == 9 else int(torch.randint(0, len(sources), (1,), generator=generator))
+        if step in (2, 5, 7, 9, 20):  # newcomers behind all others, longer and shorter ones
+            new = random_sources(100 + step, V, [step, 2] if step % 2 else [2])
+            cache.admit(model.encode(pad(new)), [len(sources) + n for n in range(len(new))])
+            sources, prefixes = sources + new, prefixes + [[()] * beam for _ in new]
+        if step in (4, 6, 12):  # in the place of another one
+            row = int(torch.randint(0, len(sources), (1,), generator=generator))
+            [sources[row]] = new = random_sources(200 + step, V, [3])
+            prefixes[row] = [()] * beam
+            cache.admit(model.encode(pad(new)), [row])
+        if step in (6, 9, 13, 15, 16, 17):  # one leaves for good, at last the oldest
+            leaving = 0 if step > 13 else int(torch.randint(0, len(sources), (1,), generator=generator))
             kept = [b for b in range(len(sources)) if b != leaving]
             sources, prefixes = [sources[b] for b in kept], [prefixes[b] for b in kept]
-            steps, longest = max((len(rows[0]) for rows in prefixes), default=0), max(map(len, sources), default=0)
-            cache.keep(torch.tensor(kept, dtype=torch.long), steps, longest)
+            cache.keep(kept)
+        if step in (3, 9, 12, 14, 15, 16, 17):  # and what nobody needs any more, with it
+            steps, longest = max(len(rows[0]) for rows in prefixes), max(map(len, sources))
+            cut = cut or (steps, longest) < (cache.length, cache._longest)
+            cache.narrow(steps, longest)
             assert cache.length == steps
-            assert all(kv.k_BHSK.shape[2] == longest for kv in cache._memory)
-            assert all(kv.k_BHSK.shape[2] == 2 * steps * beam for kv in cache._past)
-        if step in (2, 5, 7, 9):  # longer and shorter ones than those that are here
-            new = random_sources(100 + step, V, [step, 2] if step % 2 else [2])
-            cache.admit(model.encode(pad(new)))
-            sources, prefixes = sources + new, prefixes + [[()] * beam for _ in new]
+            assert cache._longest == longest
+    assert cut
 
 
-@pytest.mark.parametrize("shape", [{"d_k": 3, "d_v": 5}, {"positions": "learned"}])
+@torch.no_grad()
+def test_a_cache_does_not_grow_with_the_sentences_that_have_been_there() -> None:
+    model = random_model(1, V)
+    cache = DecoderCache(SearchDecoder(model), beam=2)
+    for _ in range(40):
+        cache.admit(model.encode(pad([[4, 5, 3]])), [0])
+        for t in range(5):
+            cache.step(torch.full((2,), BOS), torch.full((2,), t))
+        cache.narrow(0, 0)
+    assert cache._memory[0].shape[1] == cache._past[0].shape[1] == 1
+    assert cache._past[0].shape[3] <= 4 * 5 * 2
+
+
+@torch.no_grad()
+def test_room_for_long_sentences_is_not_given_to_many_short_ones() -> None:
+    model = random_model(1, V)
+    cache = DecoderCache(SearchDecoder(model), beam=1)
+    cache.admit(model.encode(pad([[4] * 50])), [0])
+    for t in range(100):
+        cache.step(torch.full((1,), BOS), torch.full((1,), t))
+    cache.narrow(0, 0)
+    cache.admit(model.encode(pad([[4, 3]] * 60)), list(range(60)))
+    assert cache._past[0].shape[3] <= 8
+    assert cache._memory[0].shape[3] == 2
+
+
+@torch.no_grad()
+def test_who_comes_into_a_row_is_not_spoilt_by_who_was_there() -> None:
+    model = random_model(1, V)
+    cache = DecoderCache(SearchDecoder(model), beam=1)
+    cache.admit(model.encode(pad([[4, 5, 6, 3]])), [0])
+    cache.step(torch.tensor([BOS]), torch.tensor([0]))
+    for layer in (*cache._memory, *cache._past):
+        layer.fill_(torch.nan)
+    cache.admit(model.encode(pad([[5, 3]])), [0])
+    logits = cache.step(torch.tensor([BOS]), torch.tensor([0]))
+    torch.testing.assert_close(logits.log_softmax(-1)[0], next_log_p(model, [5, 3], ()), rtol=0.0, atol=1e-9)
+
+
+@pytest.mark.parametrize("shape", [{"d_k": 3, "d_v": 5}, {"d_k": 5, "d_v": 3}, {"positions": "learned"}])
 @torch.no_grad()
 def test_every_shape_of_model(shape: dict[str, object]) -> None:
     torch.manual_seed(1)
@@ -66,6 +114,6 @@ def test_every_shape_of_model(shape: dict[str, object]) -> None:
     source, target = pad(random_sources(1, V, [4, 2])), torch.randint(4, V, (2, 6))
     target[:, 0] = BOS
     cache = DecoderCache(SearchDecoder(model), beam=1)
-    cache.admit(model.encode(source))
+    cache.admit(model.encode(source), [0, 1])
     stepwise = torch.stack([cache.step(target[:, t], torch.full((2,), t)) for t in range(6)], dim=1)
     torch.testing.assert_close(stepwise, model(source, target), rtol=0.0, atol=1e-9)

@@ -180,11 +180,12 @@ def test_what_waits_comes_in_when_others_end(
     """The same as all at once and as alone, and never more memory than the budget has."""
     sources = random_sources(5, 12, [3, 9, 1, 6, 30, 2, 4, 4, 7, 1, 5, 8, 3, 2, 10] * 3)
     model = random_model(5, 12, peak=3.0, positions=positions, max_positions=max(map(len, sources)) + 4)
-    widths: list[int] = []
+    widths, held = [], []
     step = DecoderCache.step
 
     def measured(self: DecoderCache, last_R: torch.Tensor, position_R: torch.Tensor) -> torch.Tensor:
-        widths.append(len(last_R) * self._memory[0].k_BHSK.shape[2])
+        widths.append(len(last_R) * self._longest)
+        held.append(beam * self._memory[0][0, :, 0, :, 0].numel())
         return step(self, last_R, position_R)
 
     together = beam_search(model, sources, beam, max_extra=4)
@@ -195,6 +196,7 @@ def test_what_waits_comes_in_when_others_end(
         assert [h.ids for h in one] == [h.ids for h in expected] == [h.ids for h in other]
         assert [h.score for h in one] == pytest.approx([h.score for h in other], abs=1e-6)
     assert max(widths) <= max(tokens, beam * max(map(len, sources)))
+    assert max(held) <= 1.25 * max(tokens, beam * max(map(len, sources)))  # with the room for more
 
 
 def test_filling_up_takes_fewer_steps_than_batch_after_batch(steps: list[int]) -> None:

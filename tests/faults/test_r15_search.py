@@ -56,7 +56,7 @@ def test_the_cache_is_recomputation() -> None:
     for seed in range(MODELS // 4):
         model, sources = random_model(seed, 9), random_sources(seed, 9, [3, 1])
         cache = DecoderCache(SearchDecoder(model), beam=1)
-        cache.admit(model.encode(pad(sources)))
+        cache.admit(model.encode(pad(sources)), [0, 1])
         said = torch.randint(4, 9, (2, 4), generator=torch.Generator().manual_seed(seed))
         for length in range(4):
             last = said[:, length - 1] if length else torch.full((2,), BOS)
@@ -85,5 +85,5 @@ def test_control_a_cache_that_is_not_reordered(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_control_stopping_at_the_first_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search._Beams, "_is_over", lambda self, b, best_live: bool(self.finished[self.sentences[b]]))
+    monkeypatch.setattr(search._Beams, "_is_over", lambda self, sentence: bool(sentence.finished))
     assert sum(differences(seed) for seed in range(1_000, 1_060)) > 0

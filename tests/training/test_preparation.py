@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import tasks
 from heedful import recipes
 from heedful.errors import CheckpointError, ConfigError, CorpusError, HeedfulError, ModelError, UsageError
 from heedful.storage.run_directory import RunDirectory, open_model
+from heedful.text.corpus import Corpus
 from heedful.training.run import train
 
 ONE_STEP = {**tasks.TINY, "training.steps": 1, "training.validate_every": 100}
@@ -79,6 +81,21 @@ def test_changed_text_is_refused(corpus: dict[str, str], tmp_path: Path, side: s
     with pytest.raises(CheckpointError, match=f"The text of the {name} text is not the one") as caught:
         train(out=tmp_path / "run", set={"training.steps": 2})
     assert caught.value.exit_code == 3
+
+
+def test_text_is_read_again_only_where_its_files_have_changed(
+    corpus: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A corpus of gigabytes must not hold up a run that goes on."""
+    train(out=tmp_path / "run", set={**corpus, **ONE_STEP})
+    read: list[Corpus] = []
+    digest = Corpus.digest
+    monkeypatch.setattr(Corpus, "digest", lambda self: read.append(self) or digest(self))
+    assert train(out=tmp_path / "run", set={"training.steps": 2}).progress.step == 2
+    assert not read
+    os.utime(corpus["data.source"], (1, 1))  # another time, the same text
+    assert train(out=tmp_path / "run", set={"training.steps": 3}).progress.step == 3
+    assert len(read) == 1
 
 
 def test_text_may_lie_elsewhere(corpus: dict[str, str], tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ which sentences of equal length go together, and the order of the batches.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,7 +23,10 @@ from heedful.data.lengths import Numbers, cut, shapes
 from heedful.data.store import Ids, Store
 from heedful.errors import CorpusError
 
-_EPOCH, _BATCH_ORDER = 1, 2  # keep the random streams of one seed apart
+_EPOCH, _BATCH_ORDER, _RESPELLED = 1, 2, 4  # keep the random streams of one seed apart; 3 is dropout's
+
+Sentence = Ids | list[int]  # with its end symbol
+Respell = Callable[[list[list[int]], int], list[list[int]]]
 
 
 @dataclass(frozen=True)
@@ -48,9 +51,11 @@ class Batch:
 class Batches:
     """The endless sequence of a corpus's batches, by number. It holds a few numbers a batch, and none a pair."""
 
-    def __init__(self, store: Store, batch_tokens: int, seed: int) -> None:
+    def __init__(self, store: Store, batch_tokens: int, seed: int, respell: Respell | None = None) -> None:
+        """`respell` gives sentences in other pieces, for a seed: batches are cut before it, by the lengths stored."""
         self._store = store
         self._seed = seed
+        self._respell = respell
         self._first_G = store.groups.first
         self._starts = cut(store.groups, batch_tokens)
         self._shapes = shapes(store.groups, self._starts)
@@ -75,7 +80,7 @@ class Batches:
         batch = collate(self._store, self.indices(number))
         if batch.tokens != self.tokens(number):
             raise CorpusError("The token store's order of length is damaged. Train into another --out.")
-        return batch
+        return self._respelled(batch, number)
 
     def tokens(self, number: int) -> int:
         """Real target pieces of a batch, without reading it."""
@@ -89,7 +94,16 @@ class Batches:
     def worst(self) -> Batch:
         """The batch that needs most memory: logits and activations grow with the padded target positions."""
         largest = int(np.argmax(self._shapes.pairs_N * self._shapes.target_N))
-        return collate(self._store, self._store.by_length[self._starts[largest] : self._starts[largest + 1]])
+        batch = collate(self._store, self._store.by_length[self._starts[largest] : self._starts[largest + 1]])
+        return self._respelled(batch, number=0)
+
+    def _respelled(self, batch: Batch, number: int) -> Batch:
+        if self._respell is None:
+            return batch
+        sides = (unpadded(batch.source_BS), unpadded(batch.target_out_BT))
+        seeds = np.random.SeedSequence((self._seed, _RESPELLED, number)).generate_state(2)
+        sources, targets = (self._respell(side, int(seed)) for side, seed in zip(sides, seeds, strict=True))
+        return assemble(sources, targets, batch.lines)
 
     def _place(self, number: int) -> tuple[int, int]:
         """The epoch, and which of its batches in order of length."""
@@ -107,8 +121,14 @@ class Batches:
 
 def collate(store: Store, indices: Numbers | list[int]) -> Batch:
     """The pairs at `indices`, padded to one rectangle a side."""
-    sources = [store.source(int(i)) for i in indices]
-    targets = [store.target(int(i)) for i in indices]
+    return assemble(
+        [store.source(int(i)) for i in indices],
+        [store.target(int(i)) for i in indices],
+        tuple(int(store.lines[int(i)]) for i in indices),
+    )
+
+
+def assemble(sources: Sequence[Sentence], targets: Sequence[Sentence], lines: tuple[int, ...]) -> Batch:
     target_out = pad(targets)
     target_in = torch.full_like(target_out, BOS)
     target_in[:, 1:] = target_out[:, :-1]
@@ -119,11 +139,15 @@ def collate(store: Store, indices: Numbers | list[int]) -> Batch:
         target_in_BT=target_in,
         target_out_BT=target_out,
         tokens=sum(map(len, targets)),
-        lines=tuple(int(store.lines[int(i)]) for i in indices),
+        lines=lines,
     )
 
 
-def pad(sentences: Sequence[Ids | list[int]]) -> Tensor:
+def unpadded(ids_BT: Tensor) -> list[list[int]]:
+    return [[piece for piece in row if piece != PAD] for row in ids_BT.tolist()]
+
+
+def pad(sentences: Sequence[Sentence]) -> Tensor:
     """Right-padded to the longest: one row a sentence."""
     padded: npt.NDArray[Any] = np.full((len(sentences), max(map(len, sentences))), PAD, np.int64)
     for row, ids in enumerate(sentences):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from heedful.decoding.decoder import SearchDecoder
-from heedful.model.attention import KeysValues
 from heedful.model.transformer import Memory
+
+_MORE = 1.25  # room for so many times the sentences that there are, so that not every newcomer has all others copied
 
 
 class DecoderCache:
@@ -19,43 +19,67 @@ class DecoderCache:
     Keys and values never move. Each step adds W places to every sentence; which of the P places lie on the path of a
     hypothesis is in a mask, and only the mask follows the search. The W hypotheses of a sentence are W queries to all
     of its places: more products than needed, but far fewer bytes moved. A sentence may come when others are under
-    way: the places before it are not on its paths.
+    way, also into the rows of one that is over: the places before it are not on its paths.
+
+    Keys and values have room for more rows and places than are used; what is used is a view of them.
     """
 
     def __init__(self, decoder: SearchDecoder, beam: int) -> None:
-        self.length = 0  # steps whose places are kept
         self._decoder = decoder
         self._beam = beam
-        self._memory: list[KeysValues] = []
-        self._memory_mask_B11S: Tensor | None = None  # added to the scores; None: nothing is padding
-        self._past: list[KeysValues] = []  # with room for more places than are filled
-        self._path_BWP = torch.zeros(0, beam, 0, dtype=torch.bool)
+        self._sentences = 0  # B
+        self._longest = 0  # S, pieces of the longest source
+        self._first = 0  # steps `first` to `end` - 1 have places that are used
+        self._end = 0
+        self._memory: list[Tensor] = []  # keys and values of the encoder's output, a layer: 2×B×H×S×K
+        self._past: list[Tensor] = []  # those of what was said: 2×B×H×P×K
+        # Masks are added to scores: 0 where attention may go, -∞ elsewhere.
+        self._memory_mask_B11S = torch.zeros(0, 1, 1, 0)
+        self._path_BWP = torch.zeros(0, beam, 0)
 
-    def admit(self, memory: Memory) -> None:
-        """More sentences, behind those that are here."""
-        new = [layer.memory(memory.states_BSD) for layer in self._decoder.layers]
-        mask = None if memory.mask_B11S is None else _added(memory.mask_B11S, memory.states_BSD)
-        B, W, P = len(memory.states_BSD), self._beam, self.length * self._beam
-        nowhere_BWP = torch.zeros(B, W, P, dtype=torch.bool, device=memory.states_BSD.device)
-        if not self._memory:
-            self._memory, self._memory_mask_B11S, self._path_BWP = new, mask, nowhere_BWP
-            return
-        self._memory_mask_B11S = _joined_masks(self._memory, self._memory_mask_B11S, new, mask)
-        self._memory = [_joined(*both) for both in zip(self._memory, new, strict=True)]
-        # A place that is not on a path has weight 0, and 0 times whatever lies in new memory need not be 0.
-        self._past = [KeysValues(*(torch.cat([x, x.new_zeros(B, *x.shape[1:])]) for x in kv)) for kv in self._past]
-        self._path_BWP = torch.cat([self._path_BWP, nowhere_BWP])
+    @property
+    def length(self) -> int:
+        """Steps whose places are used."""
+        return self._end - self._first
+
+    def admit(self, memory: Memory, rows: list[int]) -> None:
+        """Sentences, each into a row that is free or the next one behind all others."""
+        states = memory.states_BSD
+        S = states.shape[1]
+        self._sentences = max(self._sentences, max(rows) + 1)
+        self._longest = max(self._longest, S)
+        self._make_room(states)
+        index = torch.tensor(rows, device=states.device)
+        for layer, kept, past in zip(self._decoder.layers, self._memory, self._past, strict=True):
+            # What a former sentence has left behind has weight 0, but 0 times infinity would not be 0.
+            kept[:, index] = 0.0
+            past[:, index] = 0.0
+            kept[:, :, :, :S].index_copy_(1, index, layer.memory(states))
+        self._memory_mask_B11S[index] = -math.inf
+        self._memory_mask_B11S[index, :, :, :S] = 0.0 if memory.mask_B11S is None else _added(memory.mask_B11S, states)
+        path_BWP = states.new_full((self._sentences, self._beam, self.length * self._beam), -math.inf)
+        path_BWP[: len(self._path_BWP)] = self._path_BWP
+        path_BWP[index] = -math.inf
+        self._path_BWP = path_BWP
 
     def step(self, last_R: Tensor, position_R: Tensor) -> Tensor:
         """Logits R×V of the piece after `last_R`, the newest piece of each of the R = B·W hypotheses."""
-        sentences = len(self._path_BWP)
+        B, W, S = self._sentences, self._beam, self._longest
         x_RD = self._decoder.embedded(last_R, position_R)
-        mask = self._own_place(x_RD)
-        for number, layer in enumerate(self._decoder.layers):
-            query, *new = layer.queries_keys_values(x_RD, sentences)
-            past = self._with(number, KeysValues(*new))
-            x_RD = layer.step(x_RD, query, past, mask, self._memory[number], self._memory_mask_B11S)
-        self.length += 1
+        self._lengthen_paths(x_RD)
+        first, new, end = self._first * W, self._end * W, (self._end + 1) * W
+        memory_mask_B11S = self._memory_mask_B11S[:B, :, :, :S]
+        for layer, memory, past in zip(self._decoder.layers, self._memory, self._past, strict=True):
+            query_BHWK, past[:, :B, :, new:end] = layer.queries_and_new(x_RD, B)
+            x_RD = layer.step(
+                x_RD,
+                query_BHWK,
+                past[:, :B, :, first:end],
+                self._path_BWP[:, None],
+                memory[:, :B, :, :S],
+                memory_mask_B11S,
+            )
+        self._end += 1
         return self._decoder.logits(x_RD)
 
     def follow(self, origins_BW: Tensor) -> None:
@@ -63,72 +87,64 @@ class DecoderCache:
         if self._beam > 1:
             self._path_BWP = self._path_BWP.gather(1, origins_BW[:, :, None].expand_as(self._path_BWP))
 
-    def keep(self, sentences_B: Tensor, steps: int, longest: int) -> None:
-        """Only these sentences go on: only the last `steps` steps' places are on their paths, none has a source of
-        more than `longest` pieces, and nothing wider is kept.
-        """
-        if not len(sentences_B):
-            self._memory, self._past, self.length = [], [], 0
-            return
-        first, end = (self.length - steps) * self._beam, self.length * self._beam
-        room = 2 * steps * self._beam
-        self._past = [
-            KeysValues(*(_room(x[:, :, first:end].index_select(0, sentences_B), room) for x in kv)) for kv in self._past
-        ]
-        self._memory = [
-            KeysValues(*(x[:, :, :longest].index_select(0, sentences_B) for x in kv)) for kv in self._memory
-        ]
-        self._path_BWP = self._path_BWP[:, :, first:].index_select(0, sentences_B)
-        if self._memory_mask_B11S is not None:
-            self._memory_mask_B11S = self._memory_mask_B11S[..., :longest].index_select(0, sentences_B)
-        self.length = steps
+    def narrow(self, steps: int, longest: int) -> None:
+        """Only the last `steps` steps' places are on a path now, and no source has more than `longest` pieces."""
+        first = self._end - steps
+        self._path_BWP = self._path_BWP[:, :, (first - self._first) * self._beam :]
+        self._first, self._longest = first, longest
 
-    def _own_place(self, x_RD: Tensor) -> Tensor | None:
-        """Lengthens every path by the place of its newest piece. The mask; None: a path is all of the places."""
+    def keep(self, rows: list[int]) -> None:
+        """Only the sentences of these rows go on, as rows 0, 1, …: the others' memory is given back."""
+        index = torch.tensor(rows, dtype=torch.long, device=self._path_BWP.device)
+        self._past = [x.index_select(1, index) for x in self._past]
+        self._memory = [x[:, :, :, : self._longest].index_select(1, index) for x in self._memory]
+        self._memory_mask_B11S = self._memory_mask_B11S[..., : self._longest].index_select(0, index)
+        self._path_BWP = self._path_BWP.index_select(0, index)
+        self._sentences = len(rows)
+
+    def _lengthen_paths(self, x_RD: Tensor) -> None:
+        """Every path by the place of its newest piece, for which there is room."""
         B, W, _ = self._path_BWP.shape
-        own_BWW = torch.eye(W, dtype=torch.bool, device=x_RD.device).expand(B, W, W)
-        self._path_BWP = torch.cat([self._path_BWP, own_BWW], dim=2)
-        return None if bool(self._path_BWP.all()) else _added(self._path_BWP[:, None], x_RD)
+        own_WW = x_RD.new_full((W, W), -math.inf).fill_diagonal_(0.0)
+        self._path_BWP = torch.cat([self._path_BWP, own_WW.expand(B, W, W)], dim=2)
+        _, rows, _, places, _ = self._past[0].shape
+        if (self._end + 1) * W > places:
+            self._move_past(rows)
 
-    def _with(self, number: int, new: KeysValues) -> KeysValues:
-        """All places of a layer, the newest the last."""
-        filled, W = self.length * self._beam, self._beam
-        if number == len(self._past):
-            self._past.append(KeysValues(*(_room(x[:, :, :0], 8 * W) for x in new)))
-        elif filled + W > self._past[number].k_BHSK.shape[2]:
-            self._past[number] = KeysValues(*(_room(x, 2 * filled) for x in self._past[number]))
-        past = self._past[number]
-        for places, values in zip(past, new, strict=True):
-            places[:, :, filled : filled + W] = values
-        return KeysValues(*(places[:, :, : filled + W] for places in past))
+    def _make_room(self, states: Tensor) -> None:
+        """For all sentences, and the longest of them."""
+        if not self._memory:
+            empty = [states.new_empty(2, 0, layer.h, 0, layer.width) for layer in self._decoder.layers]
+            self._memory, self._past = empty, list(empty)
+            self._memory_mask_B11S = states.new_empty(0, 1, 1, 0)
+        _, rows, _, longest, _ = self._memory[0].shape
+        if self._sentences <= rows and self._longest <= longest:
+            return
+        more = int(self._sentences * _MORE) if 0 < rows < self._sentences else max(rows, self._sentences)
+        self._move_past(more)
+        for number, x in enumerate(self._memory):
+            self._memory[number] = _larger(x[:, :, :, : self._longest], more, self._longest)
+        mask = states.new_full((more, 1, 1, self._longest), -math.inf)
+        kept = self._memory_mask_B11S[..., : self._longest]
+        mask[:rows, ..., : kept.shape[3]] = kept
+        self._memory_mask_B11S = mask
+
+    def _move_past(self, rows: int) -> None:
+        """To the front of new tensors, one layer after the other, with room for as many steps again."""
+        W = self._beam
+        used, room = slice(self._first * W, self._end * W), max(8, 2 * self.length) * W
+        for number, x in enumerate(self._past):
+            self._past[number] = _larger(x[:, :, :, used], rows, room)
+        self._first, self._end = 0, self.length
 
 
-def _room(x_BHPK: Tensor, places: int) -> Tensor:
-    """A copy with room for so many places."""
-    B, H, P, K = x_BHPK.shape
-    larger = x_BHPK.new_empty(B, H, max(P, places), K)
-    larger[:, :, :P] = x_BHPK
+def _larger(x: Tensor, rows: int, places: int) -> Tensor:
+    """A copy with room for so many. The rest is 0: new memory may hold anything, even what is not a number."""
+    _, B, H, P, K = x.shape
+    larger = x.new_zeros(2, rows, H, places, K)
+    larger[:, :B, :, :P] = x
     return larger
 
 
-def _joined(old: KeysValues, new: KeysValues) -> KeysValues:
-    """The sentences of both, padded to one length."""
-    S = max(old.k_BHSK.shape[2], new.k_BHSK.shape[2])
-    both = ([F.pad(x, (0, 0, 0, S - x.shape[2])) for x in pair] for pair in zip(old, new, strict=True))
-    return KeysValues(*(torch.cat(pair) for pair in both))
-
-
-def _joined_masks(
-    old: list[KeysValues], old_mask: Tensor | None, new: list[KeysValues], new_mask: Tensor | None
-) -> Tensor | None:
-    sides = [(kv[0].k_BHSK, mask) for kv, mask in ((old, old_mask), (new, new_mask))]
-    S = max(k.shape[2] for k, _ in sides)
-    if old_mask is None and new_mask is None and all(k.shape[2] == S for k, _ in sides):
-        return None
-    masks = [k.new_zeros(len(k), 1, 1, k.shape[2]) if mask is None else mask for k, mask in sides]
-    return torch.cat([F.pad(mask, (0, S - mask.shape[3]), value=-math.inf) for mask in masks])
-
-
 def _added(mask: Tensor, like: Tensor) -> Tensor:
-    """0 where attention may go, -∞ elsewhere: to add to scores."""
     return torch.zeros_like(mask, dtype=like.dtype).masked_fill_(~mask, -math.inf)

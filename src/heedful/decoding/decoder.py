@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
 from typing import Protocol
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from heedful.model.attention import KeysValues, MultiHeadAttention
+from heedful.model.attention import MultiHeadAttention
 from heedful.model.layers import AddAndNorm, DecoderLayer
 from heedful.model.transformer import Transformer
 
@@ -65,7 +64,7 @@ def has_int8() -> bool:
 
 
 class SearchDecoder:
-    """Of a model as it is now: used for every batch, and blind to what training does to the weights later."""
+    """Of a model as it is now, for every batch; where the weights change, a new one is needed."""
 
     def __init__(self, model: Transformer, int8: bool = False) -> None:
         kind = Int8Projection if int8 else FloatProjection
@@ -81,73 +80,104 @@ class SearchDecoder:
 
 
 class SearchLayer:
-    """One `DecoderLayer`. Rows are B sentences × W hypotheses."""
+    """One `DecoderLayer`. Rows are B sentences × W hypotheses; keys and values are the two halves of one tensor."""
 
     def __init__(self, layer: DecoderLayer, kind: type[FloatProjection | Int8Projection]) -> None:
         own, cross, feed_forward = layer.self_attention, layer.cross_attention, layer.feed_forward
         self.h = own.h
-        self.widths = [own.query.out_features, own.key.out_features, own.value.out_features]
-        self._query_key_value = kind(*_side_by_side([own.query, own.key, own.value], own))
-        self._output = kind(*_side_by_side([own.output], own))
+        self.width = _width(own)
+        self._query_key_value = kind(*_joined(_queries(own), *_keys_values(own)))
+        self._output = kind(*_output(own))
         self._after_self_attention = layer.after_self_attention
-        self._query = kind(*_side_by_side([cross.query], cross))
-        self._key_value = kind(*_side_by_side([cross.key, cross.value], cross))
-        self._cross_output = kind(*_side_by_side([cross.output], cross))
+        self._query = kind(*_queries(cross))
+        self._key_value = kind(*_joined(*_keys_values(cross)))
+        self._cross_output = kind(*_output(cross))
         self._after_cross_attention = layer.after_cross_attention
-        self._inner = kind(*_side_by_side([feed_forward.inner]))
-        self._outer = kind(*_side_by_side([feed_forward.outer]))
+        self._inner = kind(*_weights(feed_forward.inner))
+        self._outer = kind(*_weights(feed_forward.outer))
         self._after_feed_forward = layer.after_feed_forward
 
-    def memory(self, states_BSD: Tensor) -> KeysValues:
-        """Keys and values of the encoder's output: once a sentence, shared by its hypotheses."""
+    def memory(self, states_BSD: Tensor) -> Tensor:
+        """Keys and values of the encoder's output, 2×B×H×S×K: once a sentence, shared by its hypotheses."""
         B, S, D = states_BSD.shape
-        key, value = torch.split(self._key_value(states_BSD.reshape(B * S, D)), self.widths[1:], dim=1)
-        return KeysValues(*(x.reshape(B, S, self.h, -1).transpose(1, 2).contiguous() for x in (key, value)))
+        return self._heads(self._key_value(states_BSD.reshape(B * S, D)), B)
 
-    def queries_keys_values(self, x_RD: Tensor, sentences: int) -> tuple[Tensor, Tensor, Tensor]:
-        """Of the newest position, each B×H×W×K."""
-        parts = torch.split(self._query_key_value(x_RD), self.widths, dim=1)
-        query, key, value = (x.view(sentences, -1, self.h, x.shape[1] // self.h).transpose(1, 2) for x in parts)
-        return query, key, value
+    def queries_and_new(self, x_RD: Tensor, sentences: int) -> tuple[Tensor, Tensor]:
+        """Of the newest position: queries B×H×W×K, and keys and values 2×B×H×W×K."""
+        query_key_value = self._heads(self._query_key_value(x_RD), sentences)
+        return query_key_value[0], query_key_value[1:]
 
     def step(
         self,
         x_RD: Tensor,
         query_BHWK: Tensor,
-        past: KeysValues,
-        past_mask_B1WP: Tensor | None,
-        memory: KeysValues,
-        memory_mask_B11S: Tensor | None,
+        past: Tensor,
+        past_mask_B1WP: Tensor,
+        memory: Tensor,
+        memory_mask_B11S: Tensor,
     ) -> Tensor:
         """The layer's states at the newest position; masks are added to the scores (0 or -∞)."""
         attended = self._output(_attended(query_BHWK, past, past_mask_B1WP))
         x_RD = _add_and_norm(self._after_self_attention, x_RD, attended)
-        query = self._query(x_RD)
-        query_BHWK = query.view(len(memory.k_BHSK), -1, self.h, query.shape[1] // self.h).transpose(1, 2)
+        [query_BHWK] = self._heads(self._query(x_RD), len(query_BHWK))
         attended = self._cross_output(_attended(query_BHWK, memory, memory_mask_B11S))
         x_RD = _add_and_norm(self._after_cross_attention, x_RD, attended)
         return _add_and_norm(self._after_feed_forward, x_RD, self._outer(self._inner(x_RD).relu_()))
 
-
-def _side_by_side(linears: Sequence[nn.Linear], attention: MultiHeadAttention | None = None) -> tuple[Tensor, Tensor]:
-    """One weight and one bias; the queries' already divided by √d_k."""
-    weights, biases = [], []
-    for linear in linears:
-        queries = attention is not None and linear is attention.query
-        factor = math.sqrt(attention.h / linear.out_features) if attention is not None and queries else 1.0
-        weights.append(linear.weight.detach() * factor)
-        biases.append(linear.bias.detach() * factor)
-    return torch.cat(weights), torch.cat(biases)
+    def _heads(self, x: Tensor, sentences: int) -> Tensor:
+        """What projections side by side have made of B·W rows, apart: how many they are ×B×H×W×K."""
+        return x.view(sentences, len(x) // sentences, -1, self.h, self.width).permute(2, 0, 3, 1, 4)
 
 
-def _attended(query_BHWK: Tensor, memory: KeysValues, mask: Tensor | None) -> Tensor:
+def _attended(query_BHWK: Tensor, keys_values: Tensor, mask: Tensor) -> Tensor:
     """Eq. 1 for queries that come divided by √d_k; the heads joined, a row a hypothesis."""
-    scores_BHWS = query_BHWK @ memory.k_BHSK.transpose(-2, -1)
-    if mask is not None:
-        scores_BHWS += mask
-    heads_BHWK = scores_BHWS.softmax(dim=-1) @ memory.v_BHSK
+    k_BHPK, v_BHPK = keys_values.unbind()
+    scores_BHWP = query_BHWK @ k_BHPK.transpose(-2, -1)
+    scores_BHWP += mask
+    heads_BHWK = scores_BHWP.softmax(dim=-1) @ v_BHPK
     B, H, W, K = heads_BHWK.shape
     return heads_BHWK.transpose(1, 2).reshape(B * W, H * K)
+
+
+Linear = tuple[Tensor, Tensor]  # weight and bias
+
+
+def _weights(linear: nn.Linear) -> Linear:
+    return linear.weight.detach(), linear.bias.detach()
+
+
+def _joined(*linears: Linear) -> Linear:
+    """One product instead of several."""
+    return torch.cat([weight for weight, _ in linears]), torch.cat([bias for _, bias in linears])
+
+
+def _width(attention: MultiHeadAttention) -> int:
+    """Of a head: where d_k ≠ d_v, the narrower is filled up with zeros, which change no product."""
+    return max(attention.query.out_features, attention.value.out_features) // attention.h
+
+
+def _filled_up(linear: Linear, attention: MultiHeadAttention) -> Linear:
+    """Each head's part of the output as wide as all others."""
+    weight, bias = (x.view(attention.h, -1, *x.shape[1:]) for x in linear)
+    missing = _width(attention) - weight.shape[1]
+    return F.pad(weight, (0, 0, 0, missing)).flatten(0, 1), F.pad(bias, (0, missing)).flatten()
+
+
+def _queries(attention: MultiHeadAttention) -> Linear:
+    """Divided by √d_k."""
+    scale = math.sqrt(attention.h / attention.query.out_features)
+    weight, bias = _weights(attention.query)
+    return _filled_up((weight * scale, bias * scale), attention)
+
+
+def _keys_values(attention: MultiHeadAttention) -> tuple[Linear, Linear]:
+    return _filled_up(_weights(attention.key), attention), _filled_up(_weights(attention.value), attention)
+
+
+def _output(attention: MultiHeadAttention) -> Linear:
+    weight, bias = _weights(attention.output)
+    by_head = weight.view(len(weight), attention.h, -1)
+    return F.pad(by_head, (0, _width(attention) - by_head.shape[2])).flatten(1), bias
 
 
 def _add_and_norm(module: AddAndNorm, x_RD: Tensor, sublayer_RD: Tensor) -> Tensor:

@@ -9,20 +9,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from heedful.config import BOS, EOS, PAD, UNK
+from heedful.config import BOS, EOS, PAD
 from heedful.data.batches import pad
 from heedful.decoding.cache import DecoderCache
 from heedful.decoding.decoder import SearchDecoder
-from heedful.model.transformer import Memory, Transformer
+from heedful.model.transformer import Transformer
 
-_NEVER_SAID = [PAD, UNK, BOS]
-_AT_ONCE = 8  # sentences come and go by an eighth of the batch: the cache is copied whenever some do
+_NEVER_SAID = slice(PAD, EOS)  # padding, unknown, start
+_AT_ONCE = 8  # sentences come and go by an eighth of the batch: the encoder has some to work on, the cache rarely moves
 
 
 class Hypothesis(NamedTuple):
@@ -54,150 +54,161 @@ def beam_search(
     At most `tokens` padded source pieces times the beam are searched together (0: all of them); where sentences
     end, waiting ones come in. `decoder` is the model's own, made ready before; without it, it is made here.
     """
-    lengths = [len(source) for source in sources]
-    waiting = sorted(range(len(sources)), key=lambda i: lengths[i])  # longest first: memory suffices at once or never
-    cache = DecoderCache(decoder or SearchDecoder(model), beam)
-    state = _Beams(cache, beam, alpha, max_extra, n_best, finished=[[] for _ in lengths])
-    while waiting or state.sentences:
-        room = tokens // (beam * max(lengths[i] for i in state.sentences or waiting)) if tokens else len(lengths)
-        free = room - len(state.sentences)
-        if waiting and (not state.sentences or free >= max(1, room // _AT_ONCE)):
-            new = [waiting.pop() for _ in range(min(len(waiting), max(1, free)))]
-            source_BS = pad([sources[i] for i in new]).to(model.embedding.weight_VD.device)
-            state.admit(model.encode(source_BS), new, [lengths[i] for i in new])
-        state.advance()
-    return [sorted(found, key=lambda hypothesis: -hypothesis.score)[:n_best] for found in state.finished]
+    sentences = [_Sentence(source, len(source) + max_extra, beam) for source in sources]
+    waiting = sorted(sentences, key=lambda s: len(s.source))  # longest first: memory suffices at once or never
+    beams = _Beams(model, decoder or SearchDecoder(model), beam, alpha, n_best)
+    while waiting or beams.live():
+        longest = max(len(sentence.source) for sentence in beams.live() or waiting)
+        room = tokens // (beam * longest) if tokens else len(sentences)
+        free = room - len(beams.live())
+        if waiting and (not beams.live() or free >= max(1, room // _AT_ONCE)):
+            beams.admit([waiting.pop() for _ in range(min(len(waiting), max(1, free)))])
+        beams.advance()
+        beams.dismiss(for_good=not waiting)
+    return [sorted(s.finished, key=lambda hypothesis: -hypothesis.score)[:n_best] for s in sentences]
 
 
 def likeliest(logits_RV: Tensor, at_limit_R: Tensor | None, count: int) -> tuple[Tensor, Tensor]:
     """The `count` likeliest pieces of each row that may be said, best first, and their true log-probabilities.
 
-    Where the limit is reached, that is the end symbol alone. Fewer where there are fewer pieces. A log-softmax would
-    write a number for every piece where one normaliser for the row will do.
+    Where the limit is reached, that is the end symbol alone. Fewer where there are fewer pieces.
     """
-    logits_RV = logits_RV.float()
-    normaliser_R1 = logits_RV.logsumexp(dim=1, keepdim=True)
-    logits_RV[:, _NEVER_SAID] = -math.inf
+    log_p_RV = logits_RV.float().log_softmax(dim=1)
+    log_p_RV[:, _NEVER_SAID] = -math.inf
     if at_limit_R is not None:
-        end_R = logits_RV[at_limit_R, EOS]
-        logits_RV[at_limit_R] = -math.inf
-        logits_RV[at_limit_R, EOS] = end_R
-    values, pieces = logits_RV.topk(min(count, logits_RV.shape[1]), dim=1)
-    return values - normaliser_R1, pieces
+        end_R = log_p_RV[at_limit_R, EOS]
+        log_p_RV[at_limit_R] = -math.inf
+        log_p_RV[at_limit_R, EOS] = end_R
+    values, pieces = log_p_RV.topk(min(count, log_p_RV.shape[1]), dim=1)
+    return values, pieces
+
+
+Prefix = tuple["Prefix | None", int]  # what was said before, and the newest piece: hypotheses share their beginnings
 
 
 @dataclass
+class _Sentence:
+    """A source sentence, its W live hypotheses and those that have ended."""
+
+    source: list[int]
+    limit: int  # most pieces of a hypothesis, the end symbol included
+    beam: InitVar[int]
+    said: int = 0  # pieces of its live hypotheses
+    prefixes: list[Prefix] = field(init=False)
+    scores: list[float] = field(init=False)  # log-probabilities; -inf: there is none
+    finished: list[Hypothesis] = field(default_factory=list)
+
+    def __post_init__(self, beam: int) -> None:
+        self.prefixes = [(None, BOS)] * beam
+        self.scores = [0.0] + [-math.inf] * (beam - 1)  # all begin alike: only one of them counts
+
+
+Extension = tuple[float, int, int]  # score, the hypothesis (0 … W-1) that it goes on from, and its new piece
+
+
 class _Beams:
-    """The live hypotheses of the sentences that are searched: B sentences, W hypotheses each.
+    """The sentences that are searched, W hypotheses each. Every row of the cache has one, or is free.
 
     Each step takes the 2W best extensions of a sentence. Those of the first W that end are finished; the best W that
     do not end live on. A sentence is over when no live one can still win, or when W have finished and none is ahead.
-    With W = 1 this is greedy search.
+    With W = 1 this is greedy search. What takes time for every piece of the vocabulary is done by tensors, what there
+    is only a handful of for each sentence, by lists: an operation on a small tensor costs more than both.
     """
 
-    cache: DecoderCache
-    beam: int
-    alpha: float
-    max_extra: int  # most pieces of a hypothesis beyond those of its source
-    n_best: int
-    finished: list[list[Hypothesis]]  # of every source sentence
-    sentences: list[int] = field(default_factory=list)  # which source sentence each of the B is
-    said: list[int] = field(default_factory=list)  # pieces of its hypotheses
-    lengths: list[int] = field(default_factory=list)  # pieces of its source
-    scores_BW: Tensor = field(default_factory=lambda: torch.zeros(0))  # log-probabilities; -inf: there is none
-    prefixes_BWT: Tensor = field(default_factory=lambda: torch.zeros(0))  # the last `said` columns are its own
+    def __init__(self, model: Transformer, decoder: SearchDecoder, beam: int, alpha: float, n_best: int) -> None:
+        self.beam, self.alpha, self.n_best = beam, alpha, n_best
+        self._model = model
+        self._device = model.embedding.weight_VD.device
+        self._cache = DecoderCache(decoder, beam)
+        self._rows: list[_Sentence | None] = []  # of the cache; None: free
 
-    def admit(self, memory: Memory, sentences: list[int], lengths: list[int]) -> None:
-        """More sentences, each with the start symbol."""
-        self.cache.admit(memory)
-        n, W, device = len(sentences), self.beam, memory.states_BSD.device
-        scores_BW = torch.full((n, W), -math.inf, device=device)
-        scores_BW[:, 0] = 0.0  # all W hypotheses begin alike: only one of them counts
-        prefixes_BWT = torch.full((n, W, self.cache.length + 1), BOS, device=device)
-        if self.sentences:
-            scores_BW = torch.cat([self.scores_BW, scores_BW])
-            prefixes_BWT = torch.cat([self.prefixes_BWT, prefixes_BWT])
-        self.scores_BW, self.prefixes_BWT = scores_BW, prefixes_BWT
-        self.sentences, self.lengths = self.sentences + sentences, self.lengths + lengths
-        self.said = self.said + [0] * n
+    def live(self) -> list[_Sentence]:
+        return [sentence for sentence in self._rows if sentence is not None]
 
-    def limit(self, b: int) -> int:
-        """Most pieces of a sentence's hypotheses, the end symbol included."""
-        return self.lengths[b] + self.max_extra
+    def admit(self, sentences: list[_Sentence]) -> None:
+        free = [row for row, sentence in enumerate(self._rows) if sentence is None][: len(sentences)]
+        more = len(sentences) - len(free)
+        free += range(len(self._rows), len(self._rows) + more)
+        self._rows += [None] * more
+        for row, sentence in zip(free, sentences, strict=True):
+            self._rows[row] = sentence
+        source_BS = pad([sentence.source for sentence in sentences]).to(self._device)
+        self._cache.admit(self._model.encode(source_BS), free)
 
     def advance(self) -> None:
         """One more piece for every live hypothesis."""
-        scores, rows, pieces = self._best_extensions()
-        self.said = [length + 1 for length in self.said]
-        ends = pieces == EOS
-        self._finish(scores, rows, ends)
-        live_BW = _first_without(ends, self.beam)
-        self.scores_BW, rows_BW, pieces_BW = (t.gather(1, live_BW) for t in (scores, rows, pieces))
-        self.cache.follow(rows_BW)
-        before_BWT = self.prefixes_BWT.gather(1, rows_BW[:, :, None].expand_as(self.prefixes_BWT))
-        self.prefixes_BWT = torch.cat([before_BWT, pieces_BW[:, :, None]], dim=2)
-        best_live = self.scores_BW.amax(dim=1).tolist()
-        self._dismiss([b for b in range(len(self.sentences)) if self._is_over(b, best_live[b])])
+        origins = [
+            self._extend(sentence, extensions) if sentence is not None else [0] * self.beam
+            for sentence, extensions in zip(self._rows, self._best_extensions(), strict=True)
+        ]
+        self._cache.follow(self._tensor(origins))
 
-    def _best_extensions(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Score, origin (0 … W-1) and new piece of the best extensions of each sentence, best first: B × 2W each."""
-        B, W = self.scores_BW.shape
-        last_BW = self.prefixes_BWT[:, :, -1]
-        # A sentence that is over and still here has no position of its own any more.
-        positions = [min(said, self.limit(b) - 1) for b, said in enumerate(self.said)]
-        at_limit = [said == self.limit(b) - 1 for b, said in enumerate(self.said)]
-        logits_RV = self.cache.step(last_BW.reshape(-1), self._of_rows(positions))
+    def dismiss(self, for_good: bool) -> None:
+        """Those that are over leave their rows to others; `for_good`, if there are no others: then rows are taken away,
+        an eighth of them at a time, because the cache is copied.
+        """
+        over = [row for row, s in enumerate(self._rows) if s is not None and self._is_over(s)]
+        for row in over:
+            self._rows[row] = None
+        live = self.live()
+        if over:
+            self._cache.narrow(max((s.said for s in live), default=0), max((len(s.source) for s in live), default=0))
+        if for_good and live and len(self._rows) - len(live) > len(self._rows) // _AT_ONCE:
+            self._cache.keep([row for row, sentence in enumerate(self._rows) if sentence is not None])
+            self._rows = list(live)
+
+    def _best_extensions(self) -> list[list[Extension]]:
+        """Of each row, best first; those of a free row mean nothing."""
+        W, nobody = self.beam, _Sentence([], limit=2, beam=self.beam)  # who never comes to the limit
+        sentences = [sentence or nobody for sentence in self._rows]
+        last_R = self._tensor([piece for s in sentences for _, piece in s.prefixes])
+        position_R = self._tensor([s.said for s in sentences for _ in range(W)])
+        score_R1 = self._tensor([[score] for s in sentences for score in s.scores])
+        at_limit = [s.said == s.limit - 1 for s in sentences for _ in range(W)]
+        logits_RV = self._cache.step(last_R, position_R)
         # No more than 2W of the best 2W extensions of a sentence come from one hypothesis.
-        log_p_RC, pieces_RC = likeliest(logits_RV, self._of_rows(at_limit) if any(at_limit) else None, 2 * W)
-        C = log_p_RC.shape[1]
-        totals = (self.scores_BW.view(-1, 1) + log_p_RC).view(B, W * C)
-        scores, flat = totals.topk(min(2 * W, W * C), dim=1)
-        return scores, flat // C, pieces_RC.view(B, W * C).gather(1, flat)
+        log_p_RC, pieces_RC = likeliest(logits_RV, self._tensor(at_limit) if any(at_limit) else None, 2 * W)
+        B, C = len(sentences), log_p_RC.shape[1]
+        scores, flat = (score_R1 + log_p_RC).view(B, W * C).topk(min(2 * W, W * C), dim=1)
+        pieces = pieces_RC.view(B, W * C).gather(1, flat)
+        rows = zip(scores.tolist(), (flat // C).tolist(), pieces.tolist(), strict=True)
+        return [list(zip(*row, strict=True)) for row in rows]
 
-    def _of_rows(self, of_sentences: list[int] | list[bool]) -> Tensor:
-        return torch.tensor(of_sentences, device=self.scores_BW.device).repeat_interleave(self.beam)
+    def _extend(self, sentence: _Sentence, extensions: list[Extension]) -> list[int]:
+        """The sentence's next hypotheses; from which of the last ones each of them goes on."""
+        before = sentence.prefixes
+        sentence.said += 1
+        for score, origin, piece in extensions[: self.beam]:
+            if piece == EOS and score > -math.inf:
+                ids = (*_pieces(before[origin]), EOS)
+                ranked = score / length_penalty(sentence.said, self.alpha)
+                sentence.finished.append(Hypothesis(ids, score, ranked))
+        live = [extension for extension in extensions if extension[2] != EOS][: self.beam]
+        sentence.prefixes = [(before[origin], piece) for _, origin, piece in live]
+        sentence.scores = [score for score, _, _ in live]
+        return [origin for _, origin, _ in live]
 
-    def _finish(self, scores: Tensor, rows: Tensor, ends: Tensor) -> None:
-        ended = ends[:, : self.beam] & (scores[:, : self.beam] > -math.inf)
-        for b, place in ended.nonzero().tolist():
-            total, length = float(scores[b, place]), self.said[b]
-            prefix = self.prefixes_BWT[b, rows[b, place]].tolist()
-            ids = (*prefix[len(prefix) - length + 1 :], EOS)
-            self.finished[self.sentences[b]].append(Hypothesis(ids, total, total / length_penalty(length, self.alpha)))
-
-    def _is_over(self, b: int, best_live: float) -> bool:
-        found = self.finished[self.sentences[b]]
+    def _is_over(self, sentence: _Sentence) -> bool:
+        found, best_live = sentence.finished, max(sentence.scores)
         if not best_live > -math.inf:  # not a number is no hypothesis either
             return True
         if len(found) < self.n_best:
             return False
         # Log-probabilities only fall, so a live hypothesis can at best keep its own up to the longest length. Once W
         # have finished it gets no such credit: it must be ahead as it stands.
-        length = self.limit(b) if len(found) < self.beam else self.said[b]
+        length = sentence.limit if len(found) < self.beam else sentence.said
         attainable = best_live / length_penalty(length, self.alpha)
         return sorted((h.score for h in found), reverse=True)[self.n_best - 1] >= attainable
 
-    def _dismiss(self, over: list[int]) -> None:
-        """Sentences that are over have no hypothesis any more; they leave once they are some of the batch."""
-        if not over:
-            return
-        if len(over) <= len(self.sentences) // _AT_ONCE:
-            self.scores_BW[over] = -math.inf
-            return
-        gone = set(over)
-        kept = [b for b in range(len(self.sentences)) if b not in gone]
-        self.sentences, self.said, self.lengths = (
-            [values[b] for b in kept] for values in (self.sentences, self.said, self.lengths)
-        )
-        kept_B = torch.tensor(kept, dtype=torch.long, device=self.scores_BW.device)
-        steps = max(self.said, default=0)
-        self.cache.keep(kept_B, steps, max(self.lengths, default=0))
-        self.scores_BW = self.scores_BW[kept_B]
-        self.prefixes_BWT = self.prefixes_BWT[kept_B, :, self.prefixes_BWT.shape[2] - steps - 1 :]
+    def _tensor(self, values: Sequence[object]) -> Tensor:
+        return torch.tensor(values, device=self._device)
 
 
-def _first_without(ends: Tensor, count: int) -> Tensor:
-    """Places of the first `count` extensions that do not end, per sentence, in order of score."""
-    places = torch.arange(ends.shape[1], device=ends.device).expand_as(ends)
-    ranked = torch.where(ends, places + ends.shape[1], places).sort(dim=1).values[:, :count]
-    return ranked % ends.shape[1]
+def _pieces(prefix: Prefix) -> list[int]:
+    """Without the start symbol."""
+    pieces = []
+    before, piece = prefix
+    while before is not None:
+        pieces.append(piece)
+        before, piece = before
+    return pieces[::-1]

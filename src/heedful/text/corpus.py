@@ -63,6 +63,14 @@ class Corpus:
     def count(self) -> int:
         return sum(1 for _ in self.pairs())
 
+    def stamp(self) -> str:
+        """What changes when somebody writes to a file: its size and times, and which file it is."""
+        try:
+            known = [path.stat() for path in self.files()]
+        except OSError:
+            return ""  # `digest` says what is wrong
+        return " ".join(f"{one.st_size}:{one.st_mtime_ns}:{one.st_ctime_ns}:{one.st_ino}" for one in known)
+
     def digest(self) -> str:
         """sha256 over the bytes of all files, in order: is this the corpus a run began with?"""
         total = hashlib.sha256()

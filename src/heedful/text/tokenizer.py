@@ -25,7 +25,7 @@ _STAND_IN = "\ufdd0"
 
 _LONGEST_TRAINING_LINE = 4_000  # bytes; SentencePiece leaves longer lines out
 _MOST_BYTES = 100_000_000  # of a SentencePiece model; a hundred times the size of a large one
-SAMPLE = 2_000_000  # lines to learn from; more teach nothing new and cost memory
+SAMPLE = 1_000_000  # lines to learn from; more teach nothing new and cost memory
 
 
 class Tokenizer:
@@ -58,6 +58,20 @@ class Tokenizer:
 
     def encode_many(self, texts: Sequence[str], threads: int = 1) -> list[list[int]]:
         ids: list[list[int]] = self._processor.encode(list(texts), num_threads=threads)
+        for index, text in enumerate(texts):
+            if SPACE_MARK in text:
+                ids[index] = self._encode_space_marks(text)
+        return ids
+
+    def encode_at_random(self, texts: Sequence[str], dropout: float, seed: int) -> list[list[int]]:
+        """Each merge is left out with probability `dropout` (BPE-dropout): words come in other pieces every time, the
+        same for the same seed. SentencePiece reads the seed when a thread draws its first number, and a call with
+        `num_threads` has threads of its own.
+        """
+        sentencepiece.set_random_generator_seed(seed % 2**31)  # the highest would mean "any"
+        ids: list[list[int]] = self._processor.encode(
+            list(texts), enable_sampling=True, alpha=dropout, nbest_size=-1, num_threads=1
+        )
         for index, text in enumerate(texts):
             if SPACE_MARK in text:
                 ids[index] = self._encode_space_marks(text)

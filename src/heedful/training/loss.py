@@ -13,6 +13,7 @@ from heedful.data.batches import Batch
 from heedful.model.transformer import Transformer
 
 _CHUNK = 512  # pieces whose logits are held at a time: enough for full speed of the matrix products
+_SURE = 60.0  # nats: a probability above e^-60 is a normal number, whose logarithm is exact
 
 
 class Loss(NamedTuple):
@@ -45,7 +46,11 @@ def projected_loss(states_PD: Tensor, weight_VD: Tensor, labels_P: Tensor, label
 
 
 class _ProjectedLoss(torch.autograd.Function):
-    """The gradient, softmax - q with q the smoothed label, is made where the softmax is: going forward."""
+    """The gradient, softmax - q with q the smoothed label, is made where the softmax is: going forward.
+
+    Each pass over the logits costs nearly as much as their product with the states, so there is one, the softmax.
+    What label smoothing adds is the same for all pieces, and needs sums over the states and the weights alone.
+    """
 
     @staticmethod
     def forward(
@@ -54,22 +59,26 @@ class _ProjectedLoss(torch.autograd.Function):
         wanted = any(ctx.needs_input_grad)
         states_grad_PD = torch.empty_like(states_PD) if wanted else None
         weight_grad_VD = torch.zeros_like(weight_VD) if wanted else None
-        smoothed, nll = states_PD.new_zeros(()), states_PD.new_zeros(())
+        nll, labels = states_PD.new_zeros(()), states_PD.new_zeros(())
         for start in range(0, len(labels_P), _CHUNK):
             states_CD, labels_C1 = states_PD[start : start + _CHUNK], labels_P[start : start + _CHUNK, None]
             logits_CV = states_CD @ weight_VD.T
-            label_C1, mean_C1 = logits_CV.gather(1, labels_C1), logits_CV.mean(dim=1, keepdim=True)
-            largest_C1 = logits_CV.amax(dim=1, keepdim=True)
-            exp_CV = logits_CV.sub_(largest_C1).exp_()
-            sum_C1 = exp_CV.sum(dim=1, keepdim=True)
-            log_z_C1 = sum_C1.log() + largest_C1
-            nll += (log_z_C1 - label_C1).sum()
-            smoothed += ((1 - smoothing) * (log_z_C1 - label_C1) + smoothing * (log_z_C1 - mean_C1)).sum()
+            label_C1 = logits_CV.gather(1, labels_C1)
+            softmax_CV = torch.softmax(logits_CV, dim=1, out=logits_CV)
+            nll_C1 = -softmax_CV.gather(1, labels_C1).log()
+            if not bool((nll_C1 < _SURE).all()):  # as good as 0 for the softmax, but not for its logarithm
+                nll_C1 = (states_CD @ weight_VD.T).logsumexp(dim=1, keepdim=True) - label_C1
+            nll += nll_C1.sum()
+            labels += label_C1.sum()
             if states_grad_PD is not None and weight_grad_VD is not None:
-                grad_CV = exp_CV.mul_(1 / sum_C1).sub_(smoothing / len(weight_VD))
-                grad_CV.scatter_add_(1, labels_C1, torch.full_like(label_C1, smoothing - 1))
-                torch.mm(grad_CV, weight_VD, out=states_grad_PD[start : start + _CHUNK])
-                weight_grad_VD.addmm_(grad_CV.T, states_CD)
+                softmax_CV.scatter_add_(1, labels_C1, torch.full_like(label_C1, smoothing - 1))
+                torch.mm(softmax_CV, weight_VD, out=states_grad_PD[start : start + _CHUNK])
+                weight_grad_VD.addmm_(softmax_CV.T, states_CD)
+        states_D, mean_D = states_PD.sum(dim=0), weight_VD.mean(dim=0)
+        smoothed = nll + smoothing * (labels - (states_D * mean_D).sum())  # the mean logit is states · mean weight
+        if states_grad_PD is not None and weight_grad_VD is not None:
+            states_grad_PD -= smoothing * mean_D
+            weight_grad_VD -= smoothing / len(weight_VD) * states_D
         ctx.save_for_backward(states_grad_PD, weight_grad_VD)
         ctx.mark_non_differentiable(nll)
         return smoothed, nll

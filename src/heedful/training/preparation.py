@@ -7,7 +7,7 @@ Continue: everything must be what the run began with, save for a few keys that m
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -97,7 +97,7 @@ def resume(run: RunDirectory, settings: Settings) -> Prepared:
     stores = []
     for name, corpus in (("training", train), ("validation", valid)):
         store = Store(run.data / name)
-        for what, digest in _facts(corpus, tokenizer).items():
+        for what, digest in _digests(corpus, tokenizer, store.facts).items():
             if store.facts.get(what) != digest:
                 raise CheckpointError(
                     f"The {what} of the {name} text is not the one that {run.path} began with. "
@@ -209,7 +209,7 @@ def _store(
     threads: int,
     say: Say,
 ) -> Store:
-    facts = _facts(corpus, tokenizer)
+    facts = {"stamp": corpus.stamp(), **_digests(corpus, tokenizer)}
     store = write_store(run.data / name, corpus.pairs(), tokenizer, rules, facts, threads)
     say(f"{name} text: {store.report}")
     if not len(store):
@@ -220,8 +220,14 @@ def _store(
     return store
 
 
-def _facts(corpus: ParallelText, tokenizer: Tokenizer) -> dict[str, str]:
-    return {"text": corpus.digest(), "tokeniser": hashlib.sha256(tokenizer.model).hexdigest()}
+def _digests(corpus: ParallelText, tokenizer: Tokenizer, known: Mapping[str, str] = {}) -> dict[str, str]:
+    """What the text and the tokeniser must be when a run goes on. A large text is not read for it again: where its
+    files have the sizes and times that are known, so is the digest.
+    """
+    stamp = corpus.stamp()
+    same = stamp and stamp == known.get("stamp")
+    text = known["text"] if same and "text" in known else corpus.digest()
+    return {"text": text, "tokeniser": hashlib.sha256(tokenizer.model).hexdigest()}
 
 
 def require_same(run: RunDirectory, old: Recipe, new: Recipe) -> None:

@@ -11,8 +11,8 @@ from typing import Any
 import torch
 
 from heedful import recipes
-from heedful.config import Recipe
-from heedful.data.batches import Batches
+from heedful.config import EOS, Recipe
+from heedful.data.batches import Batches, Respell
 from heedful.devices import cores, pick_device
 from heedful.errors import CheckpointError, Interrupted, MachineError, UsageError, is_out_of_memory
 from heedful.files import clear_unfinished, disk_errors
@@ -20,6 +20,7 @@ from heedful.model.transformer import Transformer
 from heedful.recipes import Settings
 from heedful.storage.model_directory import CONFIG, TextFacts
 from heedful.storage.run_directory import RunDirectory, open_model
+from heedful.text.tokenizer import Tokenizer
 from heedful.training import checkpoints, preparation
 from heedful.training.allocator import keep_memory
 from heedful.training.checkpoints import Progress
@@ -158,7 +159,8 @@ def _restore(run: RunDirectory, prepared: Prepared, device: torch.device, thread
 
 def _loop(run: RunDirectory, prepared: Prepared, updater: Updater, progress: Progress) -> Loop:
     recipe, training = prepared.recipe, prepared.recipe.training
-    batches = Batches(prepared.train, training.batch_tokens, training.seed)
+    respell = respelling(prepared.tokenizer, recipe) if training.bpe_dropout else None
+    batches = Batches(prepared.train, training.batch_tokens, training.seed, respell)
     text = TextFacts.of(recipe.data)
     validation = Validation(prepared.valid, prepared.valid_corpus, prepared.tokenizer, text, recipe.decoding)
     log = RunLog(run.log, keep_bytes=progress.log_bytes)
@@ -172,6 +174,20 @@ def _loop(run: RunDirectory, prepared: Prepared, updater: Updater, progress: Pro
     if progress.step == 0:
         log.write(0, "start", parameters=updater.model.parameter_count(), padding=padding, pairs=len(prepared.train))
     return Loop(run, recipe, updater, batches, validation, progress, log)
+
+
+def respelling(tokenizer: Tokenizer, recipe: Recipe) -> Respell:
+    """BPE-dropout of whole batches. A sentence that would become too long stays as it is."""
+
+    def respell(sentences: list[list[int]], seed: int) -> list[list[int]]:
+        texts = [tokenizer.decode(ids[:-1]) for ids in sentences]
+        others = tokenizer.encode_at_random(texts, recipe.training.bpe_dropout, seed)
+        return [
+            [*other, EOS] if len(other) < recipe.data.max_length else ids
+            for ids, other in zip(sentences, others, strict=True)
+        ]
+
+    return respell
 
 
 def _memory_message(error: BaseException, checkpoint_activations: bool) -> str:

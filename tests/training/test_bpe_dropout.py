@@ -1,0 +1,99 @@
+"""Words in other pieces every time: the same text, a function of the seed, and a run that can be taken up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import tasks
+from heedful.config import EOS, PAD, DataConfig, Recipe, TrainingConfig
+from heedful.data.batches import Batches, unpadded
+from heedful.data.store import Store, write_store
+from heedful.storage.run_directory import open_model
+from heedful.text.corpus import Pair
+from heedful.text.tokenizer import SPACE_MARK, Tokenizer, learn
+from heedful.training.run import respelling, train
+
+PAIRS = [Pair(*pair) for pair in tasks.pairs(tasks.reverse, range(60))]
+TEXTS = [side for pair in PAIRS for side in pair]
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    return learn(TEXTS * 3, 400)
+
+
+@pytest.fixture
+def store(tokenizer: Tokenizer, tmp_path: Path) -> Store:
+    return write_store(tmp_path / "store", PAIRS, tokenizer, DataConfig(), {})
+
+
+def recipe(dropout: float = 0.3, **data: Any) -> Recipe:
+    return Recipe(data=DataConfig(**data), training=TrainingConfig(bpe_dropout=dropout))
+
+
+def texts(tokenizer: Tokenizer, ids_BT: torch.Tensor) -> list[str]:
+    assert all(row[-1] == EOS for row in unpadded(ids_BT))
+    return [tokenizer.decode(row[:-1]) for row in unpadded(ids_BT)]
+
+
+def test_other_pieces_of_the_same_text(tokenizer: Tokenizer) -> None:
+    plain = tokenizer.encode_many(TEXTS)
+    drawn = tokenizer.encode_at_random(TEXTS, 0.3, seed=1)
+    assert [tokenizer.decode(ids) for ids in drawn] == TEXTS
+    assert sum(map(len, drawn)) > 1.05 * sum(map(len, plain))
+    assert tokenizer.encode_at_random(TEXTS, 0.3, seed=1) == drawn
+    assert tokenizer.encode_at_random(TEXTS, 0.3, seed=2) != drawn
+    assert tokenizer.encode_at_random(TEXTS, 0.3, seed=2**32 - 1) == tokenizer.encode_at_random(TEXTS, 0.3, 2**32 - 1)
+
+
+def test_the_more_merges_are_left_out_the_more_pieces(tokenizer: Tokenizer) -> None:
+    lengths = [sum(map(len, tokenizer.encode_at_random(TEXTS, share, 1))) for share in (0.0, 0.1, 0.5, 0.9)]
+    assert lengths == sorted(set(lengths))
+    assert lengths[0] == sum(map(len, tokenizer.encode_many(TEXTS)))
+
+
+def test_a_space_mark_stays_one(tokenizer: Tokenizer) -> None:
+    text = f"a {SPACE_MARK} b"
+    assert tokenizer.decode(tokenizer.encode_at_random([text, "ab"], 0.5, 1)[0]) == text
+
+
+def test_a_batch_has_its_own_text_in_other_pieces(store: Store, tokenizer: Tokenizer) -> None:
+    plain = Batches(store, 128, seed=1)
+    one, other = (Batches(store, 128, 1, respelling(tokenizer, recipe())) for _ in range(2))
+    for number in range(plain.per_epoch):
+        before, batch, again = plain[number], one[number], other[number]
+        assert batch.lines == before.lines
+        for side in ("source_BS", "target_out_BT"):
+            assert texts(tokenizer, getattr(batch, side)) == texts(tokenizer, getattr(before, side))
+            assert torch.equal(getattr(batch, side), getattr(again, side))
+        assert batch.tokens == int((batch.target_out_BT != PAD).sum())
+    assert not torch.equal(one[0].target_out_BT, plain[0].target_out_BT)
+    next_epoch = {batch.lines: batch for batch in (one[plain.per_epoch + n] for n in range(plain.per_epoch))}
+    seen_again = [batch for batch in (one[n] for n in range(plain.per_epoch)) if batch.lines in next_epoch]
+    assert all(not torch.equal(b.target_out_BT, next_epoch[b.lines].target_out_BT) for b in seen_again if b.tokens > 20)
+
+
+def test_a_sentence_that_would_become_too_long_stays_as_it_is(tokenizer: Tokenizer) -> None:
+    sentences = [[*tokenizer.encode(text), EOS] for text in TEXTS]
+    longest = max(map(len, sentences))
+    drawn = respelling(tokenizer, recipe(0.9, max_length=longest))(sentences, 1)
+    assert max(map(len, drawn)) <= longest
+    assert any(before == after for before, after in zip(sentences, drawn, strict=True))
+    assert any(before != after for before, after in zip(sentences, drawn, strict=True))
+
+
+def test_a_run_that_was_stopped_ends_as_one_that_was_not(tmp_path: Path) -> None:
+    settings = {**tasks.tiny_corpus(tmp_path / "text"), **tasks.TINY, "training.bpe_dropout": 0.2}
+    weights = []
+    for name, sittings in (("whole", (6,)), ("stopped", (3, 6)), ("plain", (6,))):
+        own = {"training.bpe_dropout": 0.0} if name == "plain" else {}
+        for steps in sittings:
+            train(out=tmp_path / name, set={**settings, **own, "training.steps": steps})
+        weights.append(open_model(tmp_path / name, "last").transformer.state_dict())
+    whole, stopped, plain = weights
+    assert all(torch.equal(whole[key], stopped[key]) for key in whole)
+    assert any(not torch.equal(whole[key], plain[key]) for key in whole)

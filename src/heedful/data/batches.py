@@ -129,6 +129,7 @@ def collate(store: Store, indices: Numbers | list[int]) -> Batch:
 
 
 def assemble(sources: Sequence[Sentence], targets: Sequence[Sentence], lines: tuple[int, ...]) -> Batch:
+    """Padded, and the target shifted right for the decoder to read."""
     target_out = pad(targets)
     target_in = torch.full_like(target_out, BOS)
     target_in[:, 1:] = target_out[:, :-1]

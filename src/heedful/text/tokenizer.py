@@ -57,11 +57,7 @@ class Tokenizer:
         return ids
 
     def encode_many(self, texts: Sequence[str], threads: int = 1) -> list[list[int]]:
-        ids: list[list[int]] = self._processor.encode(list(texts), num_threads=threads)
-        for index, text in enumerate(texts):
-            if SPACE_MARK in text:
-                ids[index] = self._encode_space_marks(text)
-        return ids
+        return self._with_space_marks(texts, self._processor.encode(list(texts), num_threads=threads))
 
     def encode_at_random(self, texts: Sequence[str], dropout: float, seed: int) -> list[list[int]]:
         """Each merge is left out with probability `dropout` (BPE-dropout): words come in other pieces every time, the
@@ -69,13 +65,8 @@ class Tokenizer:
         `num_threads` has threads of its own.
         """
         sentencepiece.set_random_generator_seed(seed % 2**31)  # the highest would mean "any"
-        ids: list[list[int]] = self._processor.encode(
-            list(texts), enable_sampling=True, alpha=dropout, nbest_size=-1, num_threads=1
-        )
-        for index, text in enumerate(texts):
-            if SPACE_MARK in text:
-                ids[index] = self._encode_space_marks(text)
-        return ids
+        ids = self._processor.encode(list(texts), enable_sampling=True, alpha=dropout, nbest_size=-1, num_threads=1)
+        return self._with_space_marks(texts, ids)
 
     def decode(self, ids: Sequence[int]) -> str:
         text: str = self._processor.decode([int(i) for i in ids])
@@ -85,6 +76,11 @@ class Tokenizer:
         """How each id is written: U+2581 for a space, <0x41> for a byte."""
         names: list[str] = self._processor.id_to_piece([int(i) for i in ids])
         return names
+
+    def _with_space_marks(self, texts: Sequence[str], ids: list[list[int]]) -> list[list[int]]:
+        return [
+            self._encode_space_marks(text) if SPACE_MARK in text else own for text, own in zip(texts, ids, strict=True)
+        ]
 
     def _encode_space_marks(self, text: str) -> list[int]:
         marks = iter([character == SPACE_MARK for character in text if character in (SPACE_MARK, _STAND_IN)])

@@ -48,7 +48,7 @@ def projected_loss(states_PD: Tensor, weight_VD: Tensor, labels_P: Tensor, label
 class _ProjectedLoss(torch.autograd.Function):
     """The gradient, softmax - q with q the smoothed label, is made where the softmax is: going forward.
 
-    Each pass over the logits costs nearly as much as their product with the states, so there is one, the softmax.
+    The logits are too large for the caches near a core, and every pass over them costs; so there is one, the softmax.
     What label smoothing adds is the same for all pieces, and needs sums over the states and the weights alone.
     """
 

@@ -49,7 +49,7 @@ OUT_OF_RANGE = [
     ),
     *(
         ("training", {key: -1}, f"training.{key} must be at least 0, not -1.")
-        for key in ("seed", "keep", "patience", "threads", "clip_norm", "cooldown_steps")
+        for key in ("seed", "keep", "patience", "threads", "clip_norm", "cooldown_steps", "dropout_warmup_steps")
     ),
     ("training", {"learning_rate": 0.0}, "training.learning_rate must be above 0, not 0.0."),
     ("training", {"learning_rate": INF}, "training.learning_rate must be finite, not inf."),

@@ -118,6 +118,7 @@ class TrainingConfig:
     warmup_steps: int = 4_000
     learning_rate: float = 1.0  # factor on the paper's schedule, Eq. 3
     cooldown_steps: int = 0  # last steps, in which the rate falls to 0; 0: none, as in the paper
+    dropout_warmup_steps: int = 0  # first steps, in which dropout rises from 0; 0: none, as in the paper
     label_smoothing: float = 0.1
     bpe_dropout: float = 0.0  # share of the tokeniser's merges left out at random; 0: none, as in the paper
     clip_norm: float = 0.0  # largest norm of the gradient; 0: no clipping, as in the paper
@@ -136,7 +137,8 @@ class TrainingConfig:
     def __post_init__(self) -> None:
         one = ("steps", "batch_tokens", "accumulate", "warmup_steps", "log_every")
         _at_least(self, "training", 1, *one, "validate_every", "save_every", "average")
-        _at_least(self, "training", 0, "seed", "keep", "patience", "threads", "clip_norm", "cooldown_steps")
+        _at_least(self, "training", 0, "seed", "keep", "patience", "threads", "clip_norm")
+        _at_least(self, "training", 0, "cooldown_steps", "dropout_warmup_steps")
         _finite(self, "training", "learning_rate", "clip_norm")
         _require(self.learning_rate > 0, f"training.learning_rate must be above 0, not {self.learning_rate}.")
         _share(self, "training", "label_smoothing", "bpe_dropout")

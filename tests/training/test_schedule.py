@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from heedful.training.schedule import cooldown, learning_rate
+from heedful.training.schedule import cooldown, dropout_share, learning_rate
 
 
 @pytest.mark.parametrize(("d_model", "warmup"), [(512, 4_000), (1024, 4_000), (128, 1), (256, 300)])
@@ -47,3 +47,11 @@ def test_without_a_cool_down_nothing_changes() -> None:
 
 def test_a_cool_down_longer_than_the_training_begins_below_1() -> None:
     assert cooldown(1, steps=10, cooldown_steps=40) == 0.25
+
+
+def test_dropout_rises_in_a_straight_line_to_the_end_of_its_warm_up() -> None:
+    assert [dropout_share(step, warmup_steps=4) for step in range(1, 8)] == [0.25, 0.5, 0.75, 1.0, 1.0, 1.0, 1.0]
+
+
+def test_without_a_warm_up_dropout_is_whole_from_the_first_step() -> None:
+    assert {dropout_share(step, warmup_steps=0) for step in range(1, 30)} == {1.0}

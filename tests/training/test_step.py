@@ -151,6 +151,29 @@ def test_the_rate_cools_down_at_the_end() -> None:
     )
 
 
+def dropouts(model: Transformer) -> set[float]:
+    """Every rate in the model, wherever it is kept."""
+    return {module.dropout for module in model.modules() if isinstance(getattr(module, "dropout", None), float)}
+
+
+def test_dropout_warms_up() -> None:
+    """Every module that has dropout follows, and an update in the warm-up is the one of a model with that dropout."""
+    batch = batch_of(random_pairs(6))
+    model = Transformer(ModelConfig(vocab_size=V, N=1, d_model=16, d_ff=24, h=2, dropout=0.4, attention_dropout=0.2))
+    warming = Updater(model, TrainingConfig(warmup_steps=10, dropout_warmup_steps=8))
+    for step, expected in ((2, {0.1, 0.05}), (8, {0.4, 0.2}), (9, {0.4, 0.2})):
+        warming.update(step, [batch])
+        assert dropouts(model) == expected
+    one, other = updater(dropout=0.4, dropout_warmup_steps=8), updater(dropout=0.1)
+    assert one.update(2, [batch]).loss == other.update(2, [batch]).loss != updater(dropout=0.4).update(2, [batch]).loss
+
+
+def test_memory_is_tried_with_whole_dropout() -> None:
+    one = updater(dropout=0.4, dropout_warmup_steps=8)
+    one.try_batch(batch_of(random_pairs(2)))
+    assert dropouts(one.model) == {0.4, 0.0}
+
+
 def test_the_loss_falls() -> None:
     one = updater(dtype=torch.float32)
     batch = batch_of(random_pairs(6))

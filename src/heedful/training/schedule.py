@@ -1,4 +1,4 @@
-"""The learning rate (section 5.3), a pure function of the step."""
+"""The learning rate (section 5.3) and what else changes in the course of training: pure functions of the step."""
 
 from __future__ import annotations
 
@@ -14,3 +14,11 @@ def cooldown(step: int, steps: int, cooldown_steps: int) -> float:
     Eq. 3 still moves far at the end of a short training; a rate that falls lets the weights settle where they are.
     """
     return min(1.0, (steps - step + 1) / cooldown_steps) if cooldown_steps else 1.0
+
+
+def dropout_share(step: int, warmup_steps: int) -> float:
+    """Ours, not the paper's: how much of its dropout a step has, rising from 0 to 1 in a straight line.
+
+    A small model first learns which words are likely, and only then to look at the source; noise delays that most.
+    """
+    return min(1.0, step / warmup_steps) if warmup_steps else 1.0

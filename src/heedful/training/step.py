@@ -14,9 +14,12 @@ from torch import Tensor
 from heedful.config import PAD, TrainingConfig
 from heedful.data.batches import Batch
 from heedful.errors import MachineError, NonFiniteError, is_out_of_memory
+from heedful.model.attention import MultiHeadAttention
+from heedful.model.embeddings import Embedding
+from heedful.model.layers import AddAndNorm
 from heedful.model.transformer import Transformer
 from heedful.training.loss import batch_loss
-from heedful.training.schedule import cooldown, learning_rate
+from heedful.training.schedule import cooldown, dropout_share, learning_rate
 
 _DROPOUT = 3  # keeps this random stream apart from those of data/batches.py
 _LISTED = 10  # lines named in a message
@@ -43,6 +46,15 @@ def seed_dropout(seed: int, step: int, part: int) -> None:
     torch.manual_seed(int.from_bytes(mixed.digest()))
 
 
+def scale_dropout(model: Transformer, share: float) -> None:
+    """All dropout at a share of what the model's configuration has."""
+    for module in model.modules():
+        if isinstance(module, MultiHeadAttention):
+            module.dropout = share * model.config.attention_dropout
+        elif isinstance(module, AddAndNorm | Embedding):
+            module.dropout = share * model.config.dropout
+
+
 class Updater:
     """Model, optimiser and, for fp16, the scale of the loss."""
 
@@ -61,6 +73,7 @@ class Updater:
         rate = self._rate(step)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
+        self._set_dropout(step)
         loss, nll = self._accumulate(step, batches, tokens)
         self.scaler.unscale_(self.optimizer)
         norm = self._gradient_norm()
@@ -76,6 +89,7 @@ class Updater:
 
     def try_batch(self, batch: Batch) -> None:
         """Forward and backward without an update, to see that the largest batch fits into memory."""
+        self._set_dropout(self.config.dropout_warmup_steps)  # its masks take memory too
         self._accumulate(0, [batch], batch.tokens)
         self.optimizer.zero_grad()
 
@@ -83,6 +97,9 @@ class Updater:
         config = self.config
         rate = learning_rate(step, self.model.config.d_model, config.warmup_steps, config.learning_rate)
         return rate * cooldown(step, config.steps, config.cooldown_steps)
+
+    def _set_dropout(self, step: int) -> None:
+        scale_dropout(self.model, dropout_share(step, self.config.dropout_warmup_steps))
 
     def _accumulate(self, step: int, batches: list[Batch], tokens: int) -> tuple[float, float]:
         self.model.train()

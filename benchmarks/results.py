@@ -1,11 +1,12 @@
 """Scores a finished run, and enters it in docs/results.json and docs/results.md.
 
-python benchmarks/results.py recipes/multi30k-en-de.toml RUN --data-root DIR [--commit HASH] [--note TEXT]
+python benchmarks/results.py recipes/multi30k-en-de.toml RUN --data-root DIR [--commit HASH] [--note TEXT] [--alpha A]
 python benchmarks/results.py none RUN --data-root DIR          a run from text files, without a recipe
 
 To be run where RUN was trained: the processor is read from this machine; times, tokens and curves are from the run's
 log. The validation and test sets are scored by `heedful evaluate`, once: a model that is entered already keeps its
-scores. Runs of a recipe with other seeds stand beside each other, and the page has their mean; a run with a seed
+scores. Training does not depend on the length penalty, so a run may be scored with one that was chosen afterwards
+(--alpha), on the validation text. Runs of a recipe with other seeds stand beside each other, and the page has their mean; a run with a seed
 that is there takes its place. benchmarks/results_page.py writes the page.
 """
 
@@ -55,9 +56,13 @@ def heedful(*arguments: str | Path) -> str:
     return done.stdout.decode("utf-8")
 
 
-def entry_of(recipe_file: Path | None, run: RunDirectory, data: Path, commit: str, note: str = "") -> Entry:
+def entry_of(
+    recipe_file: Path | None, run: RunDirectory, data: Path, commit: str, note: str = "", alpha: float | None = None
+) -> Entry:
     """All that is known of a run, but for its scores. `data` is the folder that has the corpora."""
     recipe, store = run.recipe(), Store(run.data / "training")
+    if alpha is not None:
+        recipe = replace(recipe, decoding=replace(recipe.decoding, alpha=alpha))
     texts = {side: named(getattr(recipe.data, side), data) for side in SIDES}
     require_text(run, recipe)
     size = CorpusSize(len(store), int(store.lengths("target").sum()))
@@ -220,7 +225,8 @@ def scored(run: RunDirectory, data: Path, entry: Entry) -> Entry:
     scores = {}
     for name, (source, reference) in sets.items():
         files = ("--source", data / source, "--reference", data / reference)
-        asked = ("--checkpoint", "averaged", "--tokenize", entry["tokenize"], "--json")
+        alpha = entry["settings"]["decoding"]["alpha"]
+        asked = ("--checkpoint", "averaged", "--alpha", str(alpha), "--tokenize", entry["tokenize"], "--json")
         scores[name] = json.loads(heedful("evaluate", run.path, *files, *asked))
         print(f"{entry['name']}, {name}: BLEU {scores[name]['BLEU']['value']:.2f}", file=sys.stderr, flush=True)
     return scores
@@ -237,12 +243,12 @@ def key(entry: Entry) -> tuple[str, int]:
 
 
 def known_scores(content: Entry, entry: Entry) -> Entry | None:
-    """Those of the same model on the same files, where they are there."""
-    same = ("model", "files", "tokenize")
-    return next(
-        (one["scores"] for one in content["runs"] if all(one[name] == entry[name] for name in same)),
-        None,
-    )
+    """Those of the same model and search on the same files, where they are there."""
+
+    def facts(run: Entry) -> list[Any]:
+        return [run["model"], run["files"], run["tokenize"], run["settings"]["decoding"]]
+
+    return next((one["scores"] for one in content["runs"] if facts(one) == facts(entry)), None)
 
 
 def commit_here() -> str:
@@ -265,12 +271,13 @@ def main() -> None:
     parser.add_argument("--data-root", type=Path, required=True, help="has data/, as for heedful train")
     parser.add_argument("--commit", help='that the run was trained with (default: HEAD; "": not known)')
     parser.add_argument("--note", default="", help="what else to know of the run, for example of its time")
+    parser.add_argument("--alpha", type=float, help="length penalty to score with (default: the run's own)")
     parser.add_argument("--docs", type=Path, default=ROOT / "docs", help="where results.json and results.md are")
     options = parser.parse_args()
     recipe_file = None if options.recipe == NONE else Path(options.recipe)
     run, data = RunDirectory(options.run.absolute()), options.data_root.absolute() / "data"
     commit = commit_here() if options.commit is None else options.commit
-    entry = entry_of(recipe_file, run, data, commit, options.note)
+    entry = entry_of(recipe_file, run, data, commit, options.note, options.alpha)
     stored = options.docs / "results.json"
     content = json.loads(stored.read_text(encoding="utf-8")) if stored.exists() else {"runs": []}
     entry["scores"] = known_scores(content, entry) or scored(run, data, entry)

@@ -1,6 +1,6 @@
 """How cost grows: a training step with the length of its sentences, and preparation with the size of the corpus.
 
-python benchmarks/growth.py [lengths] [corpus] [--pairs 10000 100000 …] [--threads 2] [--quick]
+python benchmarks/growth.py [all | lengths | corpus] [--pairs 10000 100000 …] [--threads 2] [--quick]
 python benchmarks/growth.py draw       draws again what docs/performance-growth.json has
 
 Every figure comes from a fresh process. The corpus is the built-in pair's, each line with its own number in it: blocks
@@ -328,17 +328,17 @@ def main() -> None:
         print(json.dumps(one(json.loads(sys.argv[2]))))
         return
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", nargs="*", choices=("lengths", "corpus", "draw"), default=["lengths", "corpus"])
+    parser.add_argument("what", nargs="?", choices=("all", "lengths", "corpus", "draw"), default="all")
     parser.add_argument("--pairs", type=int, nargs="+", default=[10_000, 100_000, 1_000_000, 10_000_000])
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--quick", action="store_true", help="a smoke run: its figures mean nothing")
     parser.add_argument("--out", type=Path, default=OUT)
     options = parser.parse_args()
     sizes = [2_000, 4_000] if options.quick else options.pairs
-    tables = json.loads(options.out.read_text(encoding="utf-8")) if options.what == ["draw"] else []
-    if "lengths" in options.what:
+    tables = json.loads(options.out.read_text(encoding="utf-8")) if options.what == "draw" else []
+    if options.what in ("all", "lengths"):
         tables.append(lengths_table(options.threads, options.quick))
-    if "corpus" in options.what:
+    if options.what in ("all", "corpus"):
         tables.append(corpus_table(sizes, options.threads))
     write(tables, options.out)
     draw_all(tables, options.out.parent / "images")

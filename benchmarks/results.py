@@ -6,8 +6,8 @@ python benchmarks/results.py none RUN --data-root DIR          a run from text f
 To be run where RUN was trained: the processor is read from this machine; times, tokens and curves are from the run's
 log. The validation and test sets are scored by `heedful evaluate`, once: a model that is entered already keeps its
 scores. Training does not depend on the length penalty, so a run may be scored with one that was chosen afterwards
-(--alpha), on the validation text. Runs of a recipe with other seeds stand beside each other, and the page has their mean; a run with a seed
-that is there takes its place. benchmarks/results_page.py writes the page.
+(--alpha), on the validation text. Runs of a recipe with other seeds stand beside each other, and the page has their
+mean; a run with a seed that is there takes its place. benchmarks/results_page.py writes the page.
 """
 
 from __future__ import annotations

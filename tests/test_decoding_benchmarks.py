@@ -212,6 +212,20 @@ def test_preparation_is_timed_by_its_parts(tmp_path: Path) -> None:
     assert (tmp_path / "run" / "config.toml").is_file()
 
 
+@pytest.mark.parametrize(("asked", "done"), [([], ["lengths", "corpus"]), (["corpus"], ["corpus"])])
+def test_growth_measures_what_is_asked_for(
+    asked: list[str], done: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[str] = []
+    monkeypatch.setattr(growth, "lengths_table", lambda *_: "lengths")
+    monkeypatch.setattr(growth, "corpus_table", lambda *_: "corpus")
+    monkeypatch.setattr(growth, "write", lambda tables, _: written.extend(tables))
+    monkeypatch.setattr(growth, "draw_all", lambda *_: None)
+    monkeypatch.setattr(sys, "argv", ["growth.py", *asked, "--out", str(tmp_path / "growth.json")])
+    growth.main()
+    assert written == done
+
+
 def test_pictures_and_exponents(tmp_path: Path) -> None:
     rows = [["1,024", "4", "1.50", "500"], ["2,048", "2", "6", "1,000"]]
     lengths: Any = {"columns": ["n", "b", "s", "m"], "rows": rows}

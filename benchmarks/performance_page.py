@@ -26,8 +26,12 @@ FILES = {
 }
 NOT_RUN = "Not measured yet."
 PICTURES = {
-    "training": ("images/performance.png", "Training speed of each contender, and the ceiling"),
-    "end-to-end": ("images/performance-end-to-end.png", "Validation loss against time, each run"),
+    "training": [("images/performance.png", "Training speed of each contender, and the ceiling")],
+    "end-to-end": [("images/performance-end-to-end.png", "Validation loss against time, each run")],
+    "growth": [
+        ("images/growth-lengths.svg", "Time and memory of a step over the length of its sentences"),
+        ("images/growth-corpus.svg", "Time and memory of preparation and first step over the size of the corpus"),
+    ],
 }
 # Names of training_peers.py, which is not imported: a page can be made where no torch is.
 OURS, CEILINGS = "heedful", ("matrix products alone", "matrix products without padding")
@@ -45,14 +49,12 @@ def places(page: str) -> list[str]:
 
 
 def block(name: str, tables: list[Table]) -> str:
-    """What stands in a place: its picture, and each table under its title."""
+    """What stands in a place: its pictures, and each table under its title."""
     if not tables:
         return NOT_RUN
     parts = [f"### {table['title']}\n\n{markdown(table)}" for table in tables]
-    if name in PICTURES:
-        picture, words = PICTURES[name]
-        parts.insert(0, f"![{words}]({picture})")
-    return "\n\n".join(parts)
+    pictures = [f"![{words}]({picture})" for picture, words in PICTURES.get(name, [])]
+    return "\n\n".join([*pictures, *parts])
 
 
 def draw_training(tables: list[Table], path: Path) -> None:
@@ -139,7 +141,7 @@ def write(docs: Path = DOCS) -> None:
     drawings = {"training": draw_training, "end-to-end": draw_end_to_end}
     for name, draw in drawings.items():
         if found.get(name):
-            draw(found[name], docs / PICTURES[name][0])
+            draw(found[name], docs / PICTURES[name][0][0])
     page.write_text(filled(page.read_text(encoding="utf-8"), found), encoding="utf-8")
 
 

@@ -65,7 +65,7 @@ def entry_of(
         recipe = replace(recipe, decoding=replace(recipe.decoding, alpha=alpha))
     texts = {side: named(getattr(recipe.data, side), data) for side in SIDES}
     require_text(run, recipe)
-    size = CorpusSize(len(store), int(store.lengths("target").sum()))
+    size = CorpusSize(len(store), store.groups.target_pieces)
     given = _given(recipe_file, recipe, data)
     own = settings_beside(given, recipe, size)
     source, target = texts["source"], texts["target"]

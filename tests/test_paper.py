@@ -19,9 +19,9 @@ from heedful.model.attention import causal_mask, fast_attention, plain_attention
 from heedful.model.embeddings import Embedding, sinusoids
 from heedful.model.layers import AddAndNorm, FeedForward
 from heedful.model.transformer import Transformer
+from heedful.training.adam import Adam
 from heedful.training.loss import smoothed_cross_entropy
 from heedful.training.schedule import learning_rate
-from heedful.training.step import make_optimizer
 
 SMALL = ModelConfig(vocab_size=11, N=2, d_model=8, d_ff=12, h=2, dropout=0.0)
 EXACT = {"rtol": 0.0, "atol": 1e-12}
@@ -125,8 +125,16 @@ def test_eq_3_learning_rate(step: int) -> None:
 
 
 def test_section_5_3_adam() -> None:
-    (group,) = make_optimizer(Transformer(SMALL)).param_groups
-    assert (group["betas"], group["eps"]) == ((0.9, 0.98), 1e-9)
+    """β₁ = 0.9, β₂ = 0.98 and ε = 1e-9: the first moment keeps 0.9 of itself, the second 0.98, and a gradient as
+    small as ε moves a weight by half the rate."""
+    weight = torch.zeros(2, dtype=torch.float64, requires_grad=True)
+    adam = Adam([weight])
+    adam.rate = 1.0
+    weight.grad = torch.tensor([1e-9, 1.0], dtype=torch.float64)
+    adam.step()
+    torch.testing.assert_close(weight.detach(), torch.tensor([-0.5, -1.0], dtype=torch.float64), rtol=0.0, atol=1e-8)
+    torch.testing.assert_close(adam.exp_avg[0], 0.1 * weight.grad, **EXACT)
+    torch.testing.assert_close(adam.exp_avg_sq[0], 0.02 * weight.grad**2, **EXACT)
 
 
 def test_section_5_4_label_smoothing() -> None:

@@ -118,7 +118,7 @@ class TrainingConfig:
     warmup_steps: int = 4_000
     learning_rate: float = 1.0  # factor on the paper's schedule, Eq. 3
     cooldown_steps: int = 0  # last steps, in which the rate falls to 0; 0: none, as in the paper
-    dropout_warmup_steps: int = 0  # first steps, in which dropout rises from 0; 0: none, as in the paper
+    dropout_warmup_steps: int = 0  # first steps, in which dropout rises from 0, and bpe_dropout; 0: none
     label_smoothing: float = 0.1
     bpe_dropout: float = 0.0  # share of the tokeniser's merges left out at random; 0: none, as in the paper
     clip_norm: float = 0.0  # largest norm of the gradient; 0: no clipping, as in the paper

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from heedful.config import BOS, EOS, PAD, DataConfig
 from heedful.data.batches import Batches, collate, pad
-from heedful.data.lengths import cut, order_by_length, shapes
+from heedful.data.lengths import Groups, cut, group, shapes, write_order
 from heedful.data.store import write_store
 from heedful.text.corpus import Corpus, Pair
 from heedful.text.tokenizer import learn
@@ -140,9 +141,11 @@ def test_asking_for_the_worst_changes_nothing(store, batches):
 LENGTHS = st.lists(st.tuples(st.integers(1, 40), st.integers(1, 40)), min_size=1, max_size=60)
 
 
-def columns(pairs: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
-    source, target = zip(*pairs, strict=True)
-    return np.array(source, np.int32), np.array(target, np.int32)
+def order_by_length(pairs: list[tuple[int, int]], stretch: int = 1_000) -> tuple[list[int], Groups]:
+    stretches = [np.array(pairs[at : at + stretch], np.int32).T for at in range(0, len(pairs), stretch)]
+    groups, file = group(stretches), io.BytesIO()
+    write_order(stretches, groups, file)
+    return np.frombuffer(file.getvalue(), np.int64).tolist(), groups
 
 
 def naive_cut(pairs: list[tuple[int, int]], budget: int) -> list[int]:
@@ -162,7 +165,7 @@ def naive_cut(pairs: list[tuple[int, int]], budget: int) -> list[int]:
 @example([(2, 2)] * 5, 4)  # the budget itself is allowed
 @example([(3, 2), (2, 2), (2, 2)], 5)
 def test_cuts_and_shapes_against_plain_loops(pairs, budget):
-    order, groups = order_by_length(*columns(pairs))
+    order, groups = order_by_length(pairs)
     sorted_pairs = [pairs[index] for index in order]
     starts = cut(groups, budget)
     assert starts.tolist() == naive_cut(sorted_pairs, budget)
@@ -174,10 +177,18 @@ def test_cuts_and_shapes_against_plain_loops(pairs, budget):
     assert found.tokens_N.tolist() == [sum(target for _, target in batch) for batch in batches]
 
 
+@given(LENGTHS, st.integers(1, 30))
+def test_order_does_not_depend_on_the_stretches_it_is_read_in(pairs, stretch):
+    whole, groups = order_by_length(pairs)
+    parts, same_groups = order_by_length(pairs, stretch)
+    assert parts == whole
+    assert [column.tolist() for column in same_groups] == [column.tolist() for column in groups]
+
+
 @given(LENGTHS)
 def test_order_puts_alike_lengths_together(pairs):
-    order, groups = order_by_length(*columns(pairs))
-    assert sorted(order.tolist()) == list(range(len(pairs)))
+    order, groups = order_by_length(pairs)
+    assert sorted(order) == list(range(len(pairs)))
     sorted_pairs = [pairs[index] for index in order]
     assert [target for _, target in sorted_pairs] == sorted(target for _, target in pairs)
     for length in {target for _, target in pairs}:

@@ -97,6 +97,7 @@ def test_chunks_leave_no_trace(tmp_path, tokenizer, make_pairs, monkeypatch):
     pairs = [*make_pairs(50), Pair("", ""), *make_pairs(50, seed=3)]
     write_store(tmp_path / "whole", pairs, tokenizer, DataConfig(max_length=20), {})
     monkeypatch.setattr("heedful.data.store._CHUNK", 7)
+    monkeypatch.setattr("heedful.data.store._STRETCH", 9)
     write_store(tmp_path / "chunks", pairs, tokenizer, DataConfig(max_length=20), {}, threads=2)
     for file in (tmp_path / "whole").iterdir():
         assert file.read_bytes() == (tmp_path / "chunks" / file.name).read_bytes()

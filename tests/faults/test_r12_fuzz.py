@@ -20,7 +20,7 @@ from heedful.storage import model_directory
 from heedful.storage.manifest import write_manifest
 from heedful.storage.run_directory import RunDirectory, read_last
 from heedful.training import checkpoints
-from heedful.training.step import make_optimizer
+from heedful.training.adam import Adam
 
 pytestmark = pytest.mark.faults
 
@@ -88,7 +88,7 @@ def read_model(run: RunDirectory) -> None:
 
 def read_checkpoint(run: RunDirectory) -> None:
     model = read_last(run).transformer
-    checkpoints.load(run, LAST, model, make_optimizer(model))
+    checkpoints.load(run, LAST, model, Adam(model.parameters()))
 
 
 def read_recipe(run: RunDirectory) -> None:

@@ -31,8 +31,9 @@ def store(tokenizer: Tokenizer, tmp_path: Path) -> Store:
     return write_store(tmp_path / "store", PAIRS, tokenizer, DataConfig(), {})
 
 
-def recipe(dropout: float = 0.3, **data: Any) -> Recipe:
-    return Recipe(data=DataConfig(**data), training=TrainingConfig(bpe_dropout=dropout))
+def recipe(dropout: float = 0.3, warmup: int = 0, accumulate: int = 1, **data: Any) -> Recipe:
+    training = TrainingConfig(bpe_dropout=dropout, dropout_warmup_steps=warmup, accumulate=accumulate)
+    return Recipe(data=DataConfig(**data), training=training)
 
 
 def texts(tokenizer: Tokenizer, ids_BT: torch.Tensor) -> list[str]:
@@ -80,10 +81,28 @@ def test_a_batch_has_its_own_text_in_other_pieces(store: Store, tokenizer: Token
 def test_a_sentence_that_would_become_too_long_stays_as_it_is(tokenizer: Tokenizer) -> None:
     sentences = [[*tokenizer.encode(text), EOS] for text in TEXTS]
     longest = max(map(len, sentences))
-    drawn = respelling(tokenizer, recipe(0.9, max_length=longest))(sentences, 1)
+    drawn = respelling(tokenizer, recipe(0.9, max_length=longest))(sentences, 1, 0)
     assert max(map(len, drawn)) <= longest
     assert any(before == after for before, after in zip(sentences, drawn, strict=True))
     assert any(before != after for before, after in zip(sentences, drawn, strict=True))
+
+
+def test_it_rises_with_dropout_over_its_warm_up(tokenizer: Tokenizer) -> None:
+    sentences = [[*tokenizer.encode(text), EOS] for text in TEXTS]
+
+    def drawn(number: int, warmup: int, dropout: float = 0.3) -> list[list[int]]:
+        """With two batches a step: `number` 38 and 39 are step 20."""
+        return respelling(tokenizer, recipe(dropout, warmup, accumulate=2))(sentences, 1, number)
+
+    assert drawn(38, warmup=200) == drawn(39, warmup=200) == drawn(0, warmup=0, dropout=0.03)
+    assert drawn(398, warmup=200) == drawn(10**9, warmup=200) == drawn(0, warmup=0)
+    assert drawn(198, warmup=200) != drawn(398, warmup=200)
+
+
+def test_memory_is_tried_with_all_of_it(store: Store, tokenizer: Tokenizer) -> None:
+    warm, cold = (Batches(store, 128, 1, respelling(tokenizer, recipe(0.5, warmup))).worst() for warmup in (0, 10**6))
+    assert torch.equal(warm.target_out_BT, cold.target_out_BT)
+    assert warm.tokens > Batches(store, 128, 1).worst().tokens
 
 
 def test_a_run_that_was_stopped_ends_as_one_that_was_not(tmp_path: Path) -> None:

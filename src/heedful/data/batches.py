@@ -24,9 +24,10 @@ from heedful.data.store import Ids, Store
 from heedful.errors import CorpusError
 
 _EPOCH, _BATCH_ORDER, _RESPELLED = 1, 2, 4  # keep the random streams of one seed apart; 3 is dropout's
+_LATE = 2**31  # the number of a batch that comes after every warm-up
 
 Sentence = Ids | list[int]  # with its end symbol
-Respell = Callable[[list[list[int]], int], list[list[int]]]
+Respell = Callable[[list[list[int]], int, int], list[list[int]]]  # of sentences, a seed and the batch's number
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class Batches:
     """The endless sequence of a corpus's batches, by number. It holds a few numbers a batch, and none a pair."""
 
     def __init__(self, store: Store, batch_tokens: int, seed: int, respell: Respell | None = None) -> None:
-        """`respell` gives sentences in other pieces, for a seed: batches are cut before it, by the lengths stored."""
+        """`respell` gives sentences in other pieces: batches are cut before it, by the lengths stored."""
         self._store = store
         self._seed = seed
         self._respell = respell
@@ -95,14 +96,14 @@ class Batches:
         """The batch that needs most memory: logits and activations grow with the padded target positions."""
         largest = int(np.argmax(self._shapes.pairs_N * self._shapes.target_N))
         batch = collate(self._store, self._store.by_length[self._starts[largest] : self._starts[largest + 1]])
-        return self._respelled(batch, number=0)
+        return self._respelled(batch, number=_LATE)
 
     def _respelled(self, batch: Batch, number: int) -> Batch:
         if self._respell is None:
             return batch
         sides = (unpadded(batch.source_BS), unpadded(batch.target_out_BT))
         seeds = np.random.SeedSequence((self._seed, _RESPELLED, number)).generate_state(2)
-        sources, targets = (self._respell(side, int(seed)) for side, seed in zip(sides, seeds, strict=True))
+        sources, targets = (self._respell(side, int(seed), number) for side, seed in zip(sides, seeds, strict=True))
         return assemble(sources, targets, batch.lines)
 
     def _place(self, number: int) -> tuple[int, int]:

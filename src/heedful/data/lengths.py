@@ -6,13 +6,17 @@ that is known of batches before they are read comes from them.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import IO, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 Lengths = npt.NDArray[np.int32]
 Numbers = npt.NDArray[np.int64]
+Stretch = tuple[Lengths, Lengths]  # of the sources and targets of pairs that follow one another
+
+_SPAN = 2**31  # above every length
 
 
 class Groups(NamedTuple):
@@ -30,7 +34,11 @@ class Groups(NamedTuple):
     @property
     def pieces(self) -> int:
         """Of both sides of all pairs."""
-        return int((self.count_G * (self.source_G + self.target_G)).sum())
+        return int((self.count_G * self.source_G).sum()) + self.target_pieces
+
+    @property
+    def target_pieces(self) -> int:
+        return int((self.count_G * self.target_G).sum())
 
 
 class Shapes(NamedTuple):
@@ -42,19 +50,47 @@ class Shapes(NamedTuple):
     tokens_N: Numbers
 
 
-def order_by_length(source_lengths: Lengths, target_lengths: Lengths) -> tuple[Numbers, Groups]:
-    """An order of the pairs by target length, then source length, and its groups.
+def group(stretches: Iterable[Stretch]) -> Groups:
+    """The groups of a corpus that is read a stretch at a time, in their order: by target length, then source length.
 
     Source lengths go up within one target length and down within the next, so that neighbours are alike
     across the border too.
     """
-    span = int(source_lengths.max(initial=0)) + 1
-    down = target_lengths % 2 == 1
-    key = target_lengths.astype(np.int64) * span + np.where(down, span - 1 - source_lengths, source_lengths)
-    order = np.argsort(key, kind="stable")
-    _, first, count = np.unique(key[order], return_index=True, return_counts=True)
-    ones = order[first]
-    return order, Groups(source_lengths[ones].astype(np.int64), target_lengths[ones].astype(np.int64), count)
+    every, counts = np.zeros(0, np.int64), np.zeros(0, np.int64)
+    for source, target in stretches:
+        keys, count = np.unique(_keys(source, target), return_counts=True)
+        every, place = np.unique(np.concatenate([every, keys]), return_inverse=True)
+        parts = np.concatenate([counts, count])
+        counts = np.zeros(len(every), np.int64)
+        np.add.at(counts, place, parts)
+    target_G, within_G = every // _SPAN, every % _SPAN
+    return Groups(np.where(target_G % 2 == 1, _SPAN - 1 - within_G, within_G), target_G, counts)
+
+
+def write_order(stretches: Iterable[Stretch], groups: Groups, file: IO[bytes]) -> None:
+    """Writes the numbers of all pairs in the order of their groups, as they come within one.
+
+    A number goes to its place in the file at once: the order of a large corpus is never in memory.
+    """
+    keys_G = _keys(groups.source_G, groups.target_G)
+    next_G = groups.first[:-1].copy()
+    begin = 0
+    for source, target in stretches:
+        keys = _keys(source, target)
+        sorted_by_key = np.argsort(keys, kind="stable")
+        found, first = np.unique(keys[sorted_by_key], return_index=True)
+        parts = np.split(begin + sorted_by_key, first[1:])
+        for place, numbers in zip(np.searchsorted(keys_G, found), parts, strict=True):
+            file.seek(int(next_G[place]) * numbers.itemsize)
+            file.write(numbers.tobytes())
+            next_G[place] += len(numbers)
+        begin += len(keys)
+
+
+def _keys(source: Lengths | Numbers, target: Lengths | Numbers) -> Numbers:
+    """Numbers that sort as the groups do."""
+    within = np.where(target % 2 == 1, _SPAN - 1 - source, source)
+    return target.astype(np.int64) * _SPAN + within
 
 
 def cut(groups: Groups, batch_tokens: int) -> Numbers:

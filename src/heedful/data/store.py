@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from heedful.config import EOS, DataConfig
-from heedful.data.lengths import Groups, Lengths, order_by_length
+from heedful.data.lengths import Groups, Lengths, Stretch, group, write_order
 from heedful.errors import CorpusError
 from heedful.files import new_directory
 from heedful.text.corpus import Pair, clean
@@ -27,6 +27,7 @@ from heedful.text.tokenizer import Tokenizer
 Ids = npt.NDArray[np.integer[Any]]
 
 _CHUNK = 10_000  # pairs tokenised together
+_STRETCH = 500_000  # pairs put in order of length together
 # A line of more characters than this many a piece is too long whatever its pieces: it is not even tokenised.
 _MOST_CHARACTERS_A_PIECE = 64
 
@@ -113,23 +114,31 @@ def write_store(
     facts: dict[str, str],
     threads: int = 1,
 ) -> Store:
-    """Tokenises pairs into a new store; `facts` (digests and the like) are kept with it.
-
-    Memory is flat but for the order by length, some 60 bytes a pair at the end.
-    """
+    """Tokenises pairs into a new store, in memory that does not grow with it. `facts`: digests and the like."""
     dtype = np.dtype(np.uint16 if tokenizer.vocab_size <= 2**16 else np.uint32)
     report = FilterReport()
     with new_directory(directory) as unfinished:
         with _Writer(unfinished, dtype) as writer:
             for kept in _tokenised(pairs, tokenizer, rules, report, threads):
                 writer.add(kept)
-        offsets = (_map(unfinished / f"{side}.offsets", np.dtype(np.int64)) for side in writer.ends)
-        order, groups = order_by_length(*(np.diff(starts).astype(np.int32) for starts in offsets))
-        order.tofile(unfinished / "by_length")
+        groups = group(_stretches(unfinished, report.kept))
+        with (unfinished / "by_length").open("wb") as file:
+            write_order(_stretches(unfinished, report.kept), groups, file)
         np.stack(groups).tofile(unfinished / "groups")
         described = {"dtype": dtype.name, "report": asdict(report), "facts": facts}
         (unfinished / "store.json").write_text(json.dumps(described, indent=1), encoding="utf-8")
     return Store(directory)
+
+
+def _stretches(directory: Path, pairs: int) -> Iterator[Stretch]:
+    """Lengths of both sides, some pairs at a time. The files are read, not mapped: pages of a map would stay."""
+    for begin in range(0, pairs, _STRETCH):
+        count = min(_STRETCH, pairs - begin) + 1  # offsets: one more than sentences
+        source, target = (
+            np.fromfile(directory / f"{side}.offsets", np.int64, count, offset=begin * np.int64().itemsize)
+            for side in ("source", "target")
+        )
+        yield np.diff(source).astype(np.int32), np.diff(target).astype(np.int32)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from heedful.model.transformer import Transformer
 from heedful.storage.manifest import MOST_JSON, write_manifest
 from heedful.storage.model_directory import WEIGHTS, read_tensors, write_tensors
 from heedful.storage.run_directory import OPTIMIZER, STATE, RunDirectory
+from heedful.training.adam import Adam
 
 _NUMBER = (int, float)
 _KINDS: dict[str, Any] = {  # what state.json must hold
@@ -24,7 +25,6 @@ _KINDS: dict[str, Any] = {  # what state.json must hold
     "seconds": _NUMBER,
     "lowest_nll": (*_NUMBER, type(None)),
 }
-_MOMENTS = ("exp_avg", "exp_avg_sq")
 
 
 @dataclass
@@ -44,7 +44,7 @@ class Progress:
     facts: dict[str, Any] = field(default_factory=dict)  # digests, threads and versions it was made with
 
 
-def save(run: RunDirectory, model: Transformer, optimizer: torch.optim.Adam, progress: Progress) -> Path:
+def save(run: RunDirectory, model: Transformer, optimizer: Adam, progress: Progress) -> Path:
     """Writes the checkpoint of a step, whole or not at all."""
     final = run.checkpoint(progress.step)
     needed = 4 * 3 * model.parameter_count()  # weights and two moments, 4 bytes each
@@ -57,7 +57,7 @@ def save(run: RunDirectory, model: Transformer, optimizer: torch.optim.Adam, pro
     return final
 
 
-def load(run: RunDirectory, step: int, model: Transformer, optimizer: torch.optim.Adam) -> Progress:
+def load(run: RunDirectory, step: int, model: Transformer, optimizer: Adam) -> Progress:
     """Puts a verified checkpoint into model and optimiser."""
     directory = run.checkpoint(step)
     progress = read_progress(directory)
@@ -66,13 +66,9 @@ def load(run: RunDirectory, step: int, model: Transformer, optimizer: torch.opti
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             parameter.copy_(_fitting(weights, name, parameter, directory))
-            optimizer.state[parameter] = {
-                "step": torch.tensor(float(progress.step - progress.skipped), device=parameter.device),
-                **{
-                    moment: _fitting(moments, f"{moment}.{name}", parameter, directory).to(parameter.device)
-                    for moment in _MOMENTS
-                },
-            }
+        for name, moment in _moments(model, optimizer).items():
+            moment.copy_(_fitting(moments, name, moment, directory))
+    optimizer.updates = progress.step - progress.skipped
     return progress
 
 
@@ -124,12 +120,12 @@ def require_space(path: Path, needed: int) -> None:
         raise MachineError(disk_message(path, "not enough space", needed))
 
 
-def _moments(model: Transformer, optimizer: torch.optim.Adam) -> dict[str, torch.Tensor]:
-    # An optimiser that has skipped every update so far has no moments yet: they are zero.
+def _moments(model: Transformer, optimizer: Adam) -> dict[str, torch.Tensor]:
+    names = [name for name, _ in model.named_parameters()]
     return {
-        f"{moment}.{name}": optimizer.state[parameter].get(moment, torch.zeros_like(parameter))
-        for name, parameter in model.named_parameters()
-        for moment in _MOMENTS
+        f"{moment}.{name}": tensor
+        for moment, tensors in (("exp_avg", optimizer.exp_avg), ("exp_avg_sq", optimizer.exp_avg_sq))
+        for name, tensor in zip(names, tensors, strict=True)
     }
 
 

@@ -63,7 +63,7 @@ def begin(run: RunDirectory, settings: Settings, device: torch.device, say: Say)
         _store(run, name, corpus, tokenizer, rules, threads, say)
         for name, corpus in (("training", train), ("validation", valid))
     ]
-    size = CorpusSize(len(stores[0]), int(stores[0].lengths("target").sum()))
+    size = CorpusSize(len(stores[0]), stores[0].groups.target_pieces)
     chosen = choices.choose(settings, size, gpu=device.type == "cuda")
     for one in [choice, *chosen]:
         if one is not None:

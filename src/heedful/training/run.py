@@ -30,6 +30,7 @@ from heedful.training.lock import locked
 from heedful.training.loop import Loop, has_average, is_finished, stopped_message, write_average
 from heedful.training.preparation import Prepared
 from heedful.training.run_log import RunLog, read_log
+from heedful.training.schedule import dropout_share
 from heedful.training.step import Updater, memory_advice
 from heedful.training.validation import Validation
 
@@ -177,11 +178,13 @@ def _loop(run: RunDirectory, prepared: Prepared, updater: Updater, progress: Pro
 
 
 def respelling(tokenizer: Tokenizer, recipe: Recipe) -> Respell:
-    """BPE-dropout of whole batches. A sentence that would become too long stays as it is."""
+    """BPE-dropout of whole batches, rising as dropout does. A sentence that would become too long stays as it is."""
+    training = recipe.training
 
-    def respell(sentences: list[list[int]], seed: int) -> list[list[int]]:
+    def respell(sentences: list[list[int]], seed: int, number: int) -> list[list[int]]:
+        share = dropout_share(number // training.accumulate + 1, training.dropout_warmup_steps)
         texts = [tokenizer.decode(ids[:-1]) for ids in sentences]
-        others = tokenizer.encode_at_random(texts, recipe.training.bpe_dropout, seed)
+        others = tokenizer.encode_at_random(texts, share * training.bpe_dropout, seed)
         return [
             [*other, EOS] if len(other) < recipe.data.max_length else ids
             for ids, other in zip(sentences, others, strict=True)

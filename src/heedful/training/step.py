@@ -18,6 +18,7 @@ from heedful.model.attention import MultiHeadAttention
 from heedful.model.embeddings import Embedding
 from heedful.model.layers import AddAndNorm
 from heedful.model.transformer import Transformer
+from heedful.training.adam import Adam
 from heedful.training.loss import batch_loss
 from heedful.training.schedule import cooldown, dropout_share, learning_rate
 
@@ -33,11 +34,6 @@ class StepResult:
     learning_rate: float
     gradient_norm: float
     skipped: bool = False  # the gradient was not finite, and the weights were left alone
-
-
-def make_optimizer(model: Transformer) -> torch.optim.Adam:
-    """Adam with β₁ = 0.9, β₂ = 0.98, ε = 1e-9 (section 5.3); its rate is set at each step."""
-    return torch.optim.Adam(model.parameters(), lr=0.0, betas=(0.9, 0.98), eps=1e-9, fused=True)
 
 
 def seed_dropout(seed: int, step: int, part: int) -> None:
@@ -62,7 +58,7 @@ class Updater:
         self.model = model
         self.config = config
         model.checkpoint_activations = config.checkpoint_activations
-        self.optimizer = make_optimizer(model)
+        self.optimizer = Adam(model.parameters())
         self.device = next(model.parameters()).device
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=config.precision == "fp16")
 
@@ -70,9 +66,7 @@ class Updater:
         """Update `step` (1, 2, …): the gradient of the mean over all pieces of all the batches."""
         batches = list(batches)
         tokens = sum(batch.tokens for batch in batches)
-        rate = self._rate(step)
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
+        self.optimizer.rate = rate = self._rate(step)
         self._set_dropout(step)
         loss, nll = self._accumulate(step, batches, tokens)
         self.scaler.unscale_(self.optimizer)

@@ -1,0 +1,55 @@
+"""Adam (section 5.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+BETA_1, BETA_2, EPSILON = 0.9, 0.98, 1e-9
+
+
+class Adam:
+    """m ← β₁ m + (1 - β₁) g, v ← β₂ v + (1 - β₂) g², θ ← θ - rate · m̂ / (√v̂ + ε); m̂ = m / (1 - β₁ᵗ), v̂ = v / (1 - β₂ᵗ).
+
+    The update is torch's fused one, and bit for bit that of torch.optim.Adam(fused=True). That class would import
+    torch's compiler, which takes longer than all else that is done before the first step.
+    """
+
+    def __init__(self, parameters: Iterable[Tensor]) -> None:
+        self.parameters = list(parameters)
+        self.rate = 0.0  # set at each step
+        self.updates = 0
+        self.exp_avg = [torch.zeros_like(parameter) for parameter in self.parameters]
+        self.exp_avg_sq = [torch.zeros_like(parameter) for parameter in self.parameters]
+
+    @property
+    def param_groups(self) -> list[dict[str, Any]]:
+        """What torch.amp.GradScaler asks of an optimiser."""
+        return [{"params": self.parameters}]
+
+    @torch.no_grad()
+    def step(self) -> None:
+        self.updates += 1
+        count = torch.tensor(float(self.updates), device=self.parameters[0].device)
+        torch._fused_adam_(
+            self.parameters,
+            [parameter.grad for parameter in self.parameters],
+            self.exp_avg,
+            self.exp_avg_sq,
+            [],
+            [count] * len(self.parameters),
+            lr=self.rate,
+            beta1=BETA_1,
+            beta2=BETA_2,
+            weight_decay=0.0,
+            eps=EPSILON,
+            amsgrad=False,
+            maximize=False,
+        )
+
+    def zero_grad(self) -> None:
+        for parameter in self.parameters:
+            parameter.grad = None

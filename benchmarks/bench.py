@@ -1,6 +1,6 @@
 """Training beside the peers, in speed and in memory: the same shape, batches and threads, taking turns in one run.
 
-make bench, or: python benchmarks/bench.py [--rounds 15] [--data-root DIR] [--quick]
+make bench, or: python benchmarks/bench.py [--rounds 5] [--data-root DIR] [--quick]
 
 Each contender is a process of its own (benchmarks/worker.py). A round gives every contender the same batches, one
 contender after the other, in an order that changes from round to round; what is compared are medians over rounds.
@@ -208,7 +208,7 @@ def table(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=7, help="(7)")
+    parser.add_argument("--rounds", type=int, default=5, help="(5)")
     widths = [shape.d_model for shape in SHAPES]
     parser.add_argument("--d-model", type=int, nargs="+", choices=widths, default=widths, help="(all)")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="of every contender (all)")

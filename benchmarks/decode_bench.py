@@ -229,7 +229,7 @@ def goals_table(results: dict[str, dict[str, Result]], facts: dict[str, Any]) ->
             "Pieces are those of the best hypothesis, its end symbol included; padding and other hypotheses do not "
             "count.",
             "Every contender is given the same ids and stops where its own search does. With a length penalty "
-            "CTranslate2 goes on until 4 hypotheses have ended, heedful until no other can win.",
+            "CTranslate2 goes on until 4 hypotheses have ended, heedful until no other can win, or 4 have ended and no live one is ahead.",
             "The length penalty is ((5 + |Y|) / 6)^0.6 in heedful and |Y|^0.6 in the others; without one they rank "
             "hypotheses alike.",
             "heedful is used as `heedful translate` uses it: freed memory is kept for the next step.",
@@ -279,7 +279,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", type=Path, help="a MODEL or a RUN; without it a small one is trained")
     parser.add_argument("--data-root", type=Path)
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--sentences", type=int, default=1_000)
     parser.add_argument("--batches", type=int, default=4, help="timed in a round; eight times as many single sentences")

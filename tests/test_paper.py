@@ -133,8 +133,8 @@ def test_section_5_3_adam() -> None:
     weight.grad = torch.tensor([1e-9, 1.0], dtype=torch.float64)
     adam.step()
     torch.testing.assert_close(weight.detach(), torch.tensor([-0.5, -1.0], dtype=torch.float64), rtol=0.0, atol=1e-8)
-    torch.testing.assert_close(adam.exp_avg[0], 0.1 * weight.grad, **EXACT)
-    torch.testing.assert_close(adam.exp_avg_sq[0], 0.02 * weight.grad**2, **EXACT)
+    torch.testing.assert_close(adam.m[0], 0.1 * weight.grad, **EXACT)
+    torch.testing.assert_close(adam.v[0], 0.02 * weight.grad**2, **EXACT)
 
 
 def test_section_5_4_label_smoothing() -> None:

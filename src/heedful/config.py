@@ -58,6 +58,7 @@ class DataConfig:
     target_language: str = ""
     tokenizer: str = ""  # a ready SentencePiece model instead of learning one
     vocab_size: int = 37_000  # pieces, one vocabulary for both sides; lowered where the corpus has fewer
+    bpe_dropout: float = 0.0  # share of its merges left out at random in training; 0: none, as in the paper
     max_length: int = 256  # pieces with the end symbol; a pair with a longer side is left out
     max_ratio: float = 4.0  # pieces of the longer side over those of the shorter; a more uneven pair is left out
     lowercase: bool = False  # both sides, in training and in use
@@ -70,6 +71,7 @@ class DataConfig:
             "data.builtin = true and files of text were both given; train on one of them.",
         )
         _at_least(self, "data", 1.0, "max_ratio")
+        _share(self, "data", "bpe_dropout")
         _at_least(self, "data", 261, "vocab_size")  # 256 bytes, 4 special pieces, and one to learn
 
 
@@ -118,9 +120,8 @@ class TrainingConfig:
     warmup_steps: int = 4_000
     learning_rate: float = 1.0  # factor on the paper's schedule, Eq. 3
     cooldown_steps: int = 0  # last steps, in which the rate falls to 0; 0: none, as in the paper
-    dropout_warmup_steps: int = 0  # first steps, in which dropout rises from 0, and bpe_dropout; 0: none
+    dropout_warmup_steps: int = 0  # first steps, in which dropout rises from 0, and data.bpe_dropout; 0: none
     label_smoothing: float = 0.1
-    bpe_dropout: float = 0.0  # share of the tokeniser's merges left out at random; 0: none, as in the paper
     clip_norm: float = 0.0  # largest norm of the gradient; 0: no clipping, as in the paper
     precision: str = "fp32"  # "bf16" or "fp16": autocast
     checkpoint_activations: bool = False  # layers computed again in the backward pass: less memory, same result
@@ -141,7 +142,7 @@ class TrainingConfig:
         _at_least(self, "training", 0, "cooldown_steps", "dropout_warmup_steps")
         _finite(self, "training", "learning_rate", "clip_norm")
         _require(self.learning_rate > 0, f"training.learning_rate must be above 0, not {self.learning_rate}.")
-        _share(self, "training", "label_smoothing", "bpe_dropout")
+        _share(self, "training", "label_smoothing")
         _one_of(self, "training", "precision", ("fp32", "bf16", "fp16"))
         _one_of(self, "training", "non_finite", ("stop", "skip"))
         if self.keep == 0:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from heedful.config import BOS, EOS, PAD, DataConfig
 from heedful.data.batches import Batches, collate, pad
-from heedful.data.lengths import Groups, cut, group, shapes, write_order
+from heedful.data.lengths import Groups, cut, groups_of, shapes, write_order
 from heedful.data.store import write_store
 from heedful.text.corpus import Corpus, Pair
 from heedful.text.tokenizer import learn
@@ -143,7 +143,7 @@ LENGTHS = st.lists(st.tuples(st.integers(1, 40), st.integers(1, 40)), min_size=1
 
 def order_by_length(pairs: list[tuple[int, int]], stretch: int = 1_000) -> tuple[list[int], Groups]:
     stretches = [np.array(pairs[at : at + stretch], np.int32).T for at in range(0, len(pairs), stretch)]
-    groups, file = group(stretches), io.BytesIO()
+    groups, file = groups_of(stretches), io.BytesIO()
     write_order(stretches, groups, file)
     return np.frombuffer(file.getvalue(), np.int64).tolist(), groups
 
@@ -185,10 +185,17 @@ def test_order_does_not_depend_on_the_stretches_it_is_read_in(pairs, stretch):
     assert [column.tolist() for column in same_groups] == [column.tolist() for column in groups]
 
 
+def test_the_longest_lengths_that_a_store_can_have_are_told_apart():
+    pairs = [(2**31 - 1, 2**31 - 1), (2**31 - 2, 2**31 - 1), (1, 2**31 - 2), (2**31 - 1, 1)]
+    order, groups = order_by_length(pairs)
+    assert order == [3, 2, 0, 1]
+    assert [column.tolist() for column in groups] == [[pairs[i][0] for i in order], [pairs[i][1] for i in order], [1] * 4]
+
+
 @given(LENGTHS)
 def test_order_puts_alike_lengths_together(pairs):
     order, groups = order_by_length(pairs)
-    assert sorted(order) == list(range(len(pairs)))
+    assert order == sorted(range(len(pairs)), key=lambda i: (pairs[i][1], pairs[i][0] * (-1) ** pairs[i][1]))
     sorted_pairs = [pairs[index] for index in order]
     assert [target for _, target in sorted_pairs] == sorted(target for _, target in pairs)
     for length in {target for _, target in pairs}:

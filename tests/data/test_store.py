@@ -150,6 +150,7 @@ def peak_of_writing(directory: Path, pairs: Iterator[Pair], tokenizer) -> int:
 
 def test_memory_is_flat_in_the_number_of_lines(tmp_path, tokenizer, make_pairs, monkeypatch):
     monkeypatch.setattr("heedful.data.store._CHUNK", 500)
+    monkeypatch.setattr("heedful.data.store._STRETCH", 500)
     pairs = make_pairs(500)
 
     def peak(times: int) -> int:

@@ -32,8 +32,8 @@ def store(tokenizer: Tokenizer, tmp_path: Path) -> Store:
 
 
 def recipe(dropout: float = 0.3, warmup: int = 0, accumulate: int = 1, **data: Any) -> Recipe:
-    training = TrainingConfig(bpe_dropout=dropout, dropout_warmup_steps=warmup, accumulate=accumulate)
-    return Recipe(data=DataConfig(**data), training=training)
+    training = TrainingConfig(dropout_warmup_steps=warmup, accumulate=accumulate)
+    return Recipe(data=DataConfig(bpe_dropout=dropout, **data), training=training)
 
 
 def texts(tokenizer: Tokenizer, ids_BT: torch.Tensor) -> list[str]:
@@ -106,10 +106,10 @@ def test_memory_is_tried_with_all_of_it(store: Store, tokenizer: Tokenizer) -> N
 
 
 def test_a_run_that_was_stopped_ends_as_one_that_was_not(tmp_path: Path) -> None:
-    settings = {**tasks.tiny_corpus(tmp_path / "text"), **tasks.TINY, "training.bpe_dropout": 0.2}
+    settings = {**tasks.tiny_corpus(tmp_path / "text"), **tasks.TINY, "data.bpe_dropout": 0.2}
     weights = []
     for name, sittings in (("whole", (6,)), ("stopped", (3, 6)), ("plain", (6,))):
-        own = {"training.bpe_dropout": 0.0} if name == "plain" else {}
+        own = {"data.bpe_dropout": 0.0} if name == "plain" else {}
         for steps in sittings:
             train(out=tmp_path / name, set={**settings, **own, "training.steps": steps})
         weights.append(open_model(tmp_path / name, "last").transformer.state_dict())

@@ -70,7 +70,7 @@ def test_weights_moments_and_progress_come_back_bit_for_bit(run: RunDirectory) -
     for before, after in zip(model.parameters(), other.parameters(), strict=True):
         assert torch.equal(before, after)
     assert other_optimizer.updates == optimizer.updates
-    for moment in ("exp_avg", "exp_avg_sq"):
+    for moment in ("m", "v"):
         pairs = zip(getattr(optimizer, moment), getattr(other_optimizer, moment), strict=True)
         assert all(torch.equal(*pair) and pair[0].any() for pair in pairs)
 
@@ -100,7 +100,7 @@ def test_an_optimiser_that_never_moved_can_be_saved(run: RunDirectory) -> None:
     save(run, model, optimizer, Progress(step=1, skipped=1))
     load(run, 1, model, optimizer)
     assert optimizer.updates == 0
-    assert not any(moment.any() for moment in optimizer.exp_avg)
+    assert not any(moment.any() for moment in optimizer.m)
 
 
 def test_another_shape_is_refused_with_both(run: RunDirectory, make: Callable[..., None]) -> None:

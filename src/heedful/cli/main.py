@@ -138,7 +138,7 @@ def _search_options(parser: _Parser) -> None:
     parser.add_argument("--beam", type=int, metavar="W", help="hypotheses kept (default: the model's, 4); 1 is greedy")
     parser.add_argument("--alpha", type=_finite, metavar="ALPHA", help=_LENGTH_PENALTY)
     parser.add_argument(
-        "--int8", action="store_true", help="8-bit weights in the decoder, CPU only: faster, nearly the same"
+        "--int8", action="store_true", help="8-bit weights in the decoder, CPU only: less memory, sometimes faster"
     )
 
 

@@ -24,7 +24,7 @@ from heedful.data.store import Ids, Store
 from heedful.errors import CorpusError
 
 _EPOCH, _BATCH_ORDER, _RESPELLED = 1, 2, 4  # keep the random streams of one seed apart; 3 is dropout's
-_LATE = 2**31  # the number of a batch that comes after every warm-up
+_LATE = 2**62  # the number of a batch that comes after every warm-up
 
 Sentence = Ids | list[int]  # with its end symbol
 Respell = Callable[[list[list[int]], int, int], list[list[int]]]  # of sentences, a seed and the batch's number

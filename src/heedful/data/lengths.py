@@ -50,7 +50,7 @@ class Shapes(NamedTuple):
     tokens_N: Numbers
 
 
-def group(stretches: Iterable[Stretch]) -> Groups:
+def groups_of(stretches: Iterable[Stretch]) -> Groups:
     """The groups of a corpus that is read a stretch at a time, in their order: by target length, then source length.
 
     Source lengths go up within one target length and down within the next, so that neighbours are alike
@@ -59,10 +59,10 @@ def group(stretches: Iterable[Stretch]) -> Groups:
     every, counts = np.zeros(0, np.int64), np.zeros(0, np.int64)
     for source, target in stretches:
         keys, count = np.unique(_keys(source, target), return_counts=True)
-        every, place = np.unique(np.concatenate([every, keys]), return_inverse=True)
-        parts = np.concatenate([counts, count])
+        every, where = np.unique(np.concatenate([every, keys]), return_inverse=True)
+        both = np.concatenate([counts, count])
         counts = np.zeros(len(every), np.int64)
-        np.add.at(counts, place, parts)
+        np.add.at(counts, where, both)
     target_G, within_G = every // _SPAN, every % _SPAN
     return Groups(np.where(target_G % 2 == 1, _SPAN - 1 - within_G, within_G), target_G, counts)
 
@@ -89,8 +89,8 @@ def write_order(stretches: Iterable[Stretch], groups: Groups, file: IO[bytes]) -
 
 def _keys(source: Lengths | Numbers, target: Lengths | Numbers) -> Numbers:
     """Numbers that sort as the groups do."""
-    within = np.where(target % 2 == 1, _SPAN - 1 - source, source)
-    return target.astype(np.int64) * _SPAN + within
+    source, target = source.astype(np.int64), target.astype(np.int64)
+    return target * _SPAN + np.where(target % 2 == 1, _SPAN - 1 - source, source)
 
 
 def cut(groups: Groups, batch_tokens: int) -> Numbers:

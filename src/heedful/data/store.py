@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from heedful.config import EOS, DataConfig
-from heedful.data.lengths import Groups, Lengths, Stretch, group, write_order
+from heedful.data.lengths import Groups, Lengths, Stretch, groups_of, write_order
 from heedful.errors import CorpusError
 from heedful.files import new_directory
 from heedful.text.corpus import Pair, clean
@@ -121,7 +121,7 @@ def write_store(
         with _Writer(unfinished, dtype) as writer:
             for kept in _tokenised(pairs, tokenizer, rules, report, threads):
                 writer.add(kept)
-        groups = group(_stretches(unfinished, report.kept))
+        groups = groups_of(_stretches(unfinished, report.kept))
         with (unfinished / "by_length").open("wb") as file:
             write_order(_stretches(unfinished, report.kept), groups, file)
         np.stack(groups).tofile(unfinished / "groups")

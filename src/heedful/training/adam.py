@@ -12,7 +12,9 @@ BETA_1, BETA_2, EPSILON = 0.9, 0.98, 1e-9
 
 
 class Adam:
-    """m ← β₁ m + (1 - β₁) g, v ← β₂ v + (1 - β₂) g², θ ← θ - rate · m̂ / (√v̂ + ε); m̂ = m / (1 - β₁ᵗ), v̂ = v / (1 - β₂ᵗ).
+    """Of a gradient g, at update t: m ← β₁ m + (1 - β₁) g and v ← β₂ v + (1 - β₂) g², then
+
+    θ ← θ - rate · (m / (1 - β₁ᵗ)) / (√(v / (1 - β₂ᵗ)) + ε).
 
     The update is torch's fused one, and bit for bit that of torch.optim.Adam(fused=True). That class would import
     torch's compiler, which takes longer than all else that is done before the first step.
@@ -22,8 +24,8 @@ class Adam:
         self.parameters = list(parameters)
         self.rate = 0.0  # set at each step
         self.updates = 0
-        self.exp_avg = [torch.zeros_like(parameter) for parameter in self.parameters]
-        self.exp_avg_sq = [torch.zeros_like(parameter) for parameter in self.parameters]
+        self.m = [torch.zeros_like(parameter) for parameter in self.parameters]
+        self.v = [torch.zeros_like(parameter) for parameter in self.parameters]
 
     @property
     def param_groups(self) -> list[dict[str, Any]]:
@@ -36,9 +38,9 @@ class Adam:
         count = torch.tensor(float(self.updates), device=self.parameters[0].device)
         torch._fused_adam_(
             self.parameters,
-            [parameter.grad for parameter in self.parameters],
-            self.exp_avg,
-            self.exp_avg_sq,
+            [parameter.grad for parameter in self.parameters],  # type: ignore[misc]  # each has one: all are used
+            self.m,
+            self.v,
             [],
             [count] * len(self.parameters),
             lr=self.rate,

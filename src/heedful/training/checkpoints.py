@@ -124,14 +124,14 @@ def _moments(model: Transformer, optimizer: Adam) -> dict[str, torch.Tensor]:
     names = [name for name, _ in model.named_parameters()]
     return {
         f"{moment}.{name}": tensor
-        for moment, tensors in (("exp_avg", optimizer.exp_avg), ("exp_avg_sq", optimizer.exp_avg_sq))
+        for moment, tensors in (("exp_avg", optimizer.m), ("exp_avg_sq", optimizer.v))
         for name, tensor in zip(names, tensors, strict=True)
     }
 
 
-def _fitting(tensors: dict[str, torch.Tensor], name: str, parameter: torch.Tensor, directory: Path) -> torch.Tensor:
+def _fitting(tensors: dict[str, torch.Tensor], name: str, like: torch.Tensor, directory: Path) -> torch.Tensor:
     tensor = tensors.get(name)
-    if tensor is None or tensor.shape != parameter.shape:
+    if tensor is None or tensor.shape != like.shape:
         found = "missing" if tensor is None else f"of shape {tuple(tensor.shape)}"
-        raise CheckpointError(f"{directory}: {name} is {found}, expected {tuple(parameter.shape)}.")
+        raise CheckpointError(f"{directory}: {name} is {found}, expected {tuple(like.shape)}.")
     return tensor

@@ -160,7 +160,7 @@ def _restore(run: RunDirectory, prepared: Prepared, device: torch.device, thread
 
 def _loop(run: RunDirectory, prepared: Prepared, updater: Updater, progress: Progress) -> Loop:
     recipe, training = prepared.recipe, prepared.recipe.training
-    respell = respelling(prepared.tokenizer, recipe) if training.bpe_dropout else None
+    respell = respelling(prepared.tokenizer, recipe) if recipe.data.bpe_dropout else None
     batches = Batches(prepared.train, training.batch_tokens, training.seed, respell)
     text = TextFacts.of(recipe.data)
     validation = Validation(prepared.valid, prepared.valid_corpus, prepared.tokenizer, text, recipe.decoding)
@@ -184,7 +184,7 @@ def respelling(tokenizer: Tokenizer, recipe: Recipe) -> Respell:
     def respell(sentences: list[list[int]], seed: int, number: int) -> list[list[int]]:
         share = dropout_share(number // training.accumulate + 1, training.dropout_warmup_steps)
         texts = [tokenizer.decode(ids[:-1]) for ids in sentences]
-        others = tokenizer.encode_at_random(texts, share * training.bpe_dropout, seed)
+        others = tokenizer.encode_at_random(texts, share * recipe.data.bpe_dropout, seed)
         return [
             [*other, EOS] if len(other) < recipe.data.max_length else ids
             for ids, other in zip(sentences, others, strict=True)

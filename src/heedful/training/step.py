@@ -69,14 +69,14 @@ class Updater:
         self.optimizer.rate = rate = self._rate(step)
         self._set_dropout(step)
         loss, nll = self._accumulate(step, batches, tokens)
-        self.scaler.unscale_(self.optimizer)
+        self.scaler.unscale_(self.optimizer)  # type: ignore[arg-type]  # it needs param_groups and step alone
         norm = self._gradient_norm()
         finite = math.isfinite(loss) and math.isfinite(norm)
         # With fp16 an infinite gradient says that the scale is too large; `scaler.update` lowers it.
         if not finite and not (self.scaler.is_enabled() and math.isfinite(loss)):
             self._refuse_or_skip(step, batches, loss, norm)
         if finite:
-            self.scaler.step(self.optimizer)
+            self.scaler.step(self.optimizer)  # type: ignore[arg-type]
         self.scaler.update()
         self.optimizer.zero_grad()
         return StepResult(loss, nll, tokens, rate, norm, skipped=not finite)

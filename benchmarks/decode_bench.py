@@ -229,7 +229,8 @@ def goals_table(results: dict[str, dict[str, Result]], facts: dict[str, Any]) ->
             "Pieces are those of the best hypothesis, its end symbol included; padding and other hypotheses do not "
             "count.",
             "Every contender is given the same ids and stops where its own search does. With a length penalty "
-            "CTranslate2 goes on until 4 hypotheses have ended, heedful until no other can win, or 4 have ended and no live one is ahead.",
+            "CTranslate2 goes on until 4 hypotheses have ended, heedful until no other can win, "
+            "or 4 have ended and no live one is ahead.",
             "The length penalty is ((5 + |Y|) / 6)^0.6 in heedful and |Y|^0.6 in the others; without one they rank "
             "hypotheses alike.",
             "heedful is used as `heedful translate` uses it: freed memory is kept for the next step.",

@@ -189,7 +189,7 @@ def test_the_longest_lengths_that_a_store_can_have_are_told_apart():
     pairs = [(2**31 - 1, 2**31 - 1), (2**31 - 2, 2**31 - 1), (1, 2**31 - 2), (2**31 - 1, 1)]
     order, groups = order_by_length(pairs)
     assert order == [3, 2, 0, 1]
-    assert [column.tolist() for column in groups] == [[pairs[i][0] for i in order], [pairs[i][1] for i in order], [1] * 4]
+    assert list(zip(*(column.tolist() for column in groups), strict=True)) == [(*pairs[i], 1) for i in order]
 
 
 @given(LENGTHS)

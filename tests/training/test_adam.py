@@ -34,6 +34,16 @@ def test_it_is_torchs_fused_adam_bit_for_bit() -> None:
     assert all(weight.grad is None for weight in ours)
 
 
+def test_a_parameter_without_a_gradient_stays() -> None:
+    used, unused = (torch.ones(2, requires_grad=True) for _ in range(2))
+    adam = Adam([unused, used])
+    adam.rate = 0.1
+    used.grad = torch.ones(2)
+    adam.step()
+    assert torch.equal(unused, torch.ones(2))
+    assert (used < 1).all()
+
+
 def test_training_starts_without_torchs_compiler(tmp_path: Path) -> None:
     """Its import takes longer than everything else before the first step."""
     settings = {"data.builtin": True, "data.builtin_pairs": 300, "data.vocab_size": 400, "training.steps": 1}

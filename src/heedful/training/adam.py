@@ -34,15 +34,22 @@ class Adam:
 
     @torch.no_grad()
     def step(self) -> None:
+        """A parameter without a gradient stays as it is."""
+        used = [
+            (parameter, parameter.grad, m, v)
+            for parameter, m, v in zip(self.parameters, self.m, self.v, strict=True)
+            if parameter.grad is not None
+        ]
+        parameters, gradients, m, v = (list(column) for column in zip(*used, strict=True))
         self.updates += 1
         count = torch.tensor(float(self.updates), device=self.parameters[0].device)
         torch._fused_adam_(
-            self.parameters,
-            [parameter.grad for parameter in self.parameters],  # type: ignore[misc]  # each has one: all are used
-            self.m,
-            self.v,
+            parameters,
+            gradients,
+            m,
+            v,
             [],
-            [count] * len(self.parameters),
+            [count] * len(used),
             lr=self.rate,
             beta1=BETA_1,
             beta2=BETA_2,

@@ -117,6 +117,7 @@ class TrainingConfig:
     seed: int = 1  # of weights, batches and dropout
     batch_tokens: int = 25_000  # most padded tokens on either side of a batch
     accumulate: int = 1  # batches an update
+    optimizer: str = "adam"  # or "muon", which is not the paper's
     warmup_steps: int = 4_000
     learning_rate: float = 1.0  # factor on the paper's schedule, Eq. 3
     cooldown_steps: int = 0  # last steps, in which the rate falls to 0; 0: none, as in the paper
@@ -143,6 +144,7 @@ class TrainingConfig:
         _finite(self, "training", "learning_rate", "clip_norm")
         _require(self.learning_rate > 0, f"training.learning_rate must be above 0, not {self.learning_rate}.")
         _share(self, "training", "label_smoothing")
+        _one_of(self, "training", "optimizer", ("adam", "muon"))
         _one_of(self, "training", "precision", ("fp32", "bf16", "fp16"))
         _one_of(self, "training", "non_finite", ("stop", "skip"))
         if self.keep == 0:

@@ -35,21 +35,24 @@ class Adam:
     @torch.no_grad()
     def step(self) -> None:
         """A parameter without a gradient stays as it is."""
-        used = [
-            (parameter, parameter.grad, m, v)
-            for parameter, m, v in zip(self.parameters, self.m, self.v, strict=True)
-            if parameter.grad is not None
-        ]
-        parameters, gradients, m, v = (list(column) for column in zip(*used, strict=True))
         self.updates += 1
-        count = torch.tensor(float(self.updates), device=self.parameters[0].device)
+        self._update([n for n, parameter in enumerate(self.parameters) if parameter.grad is not None])
+
+    def zero_grad(self) -> None:
+        for parameter in self.parameters:
+            parameter.grad = None
+
+    def _update(self, numbers: list[int]) -> None:
+        """Of the parameters with these numbers, all of which have gradients."""
+        parameters = [self.parameters[n] for n in numbers]
+        count = torch.tensor(float(self.updates), device=parameters[0].device)
         torch._fused_adam_(
             parameters,
-            gradients,
-            m,
-            v,
+            [parameter.grad for parameter in parameters if parameter.grad is not None],
+            [self.m[n] for n in numbers],
+            [self.v[n] for n in numbers],
             [],
-            [count] * len(used),
+            [count] * len(parameters),
             lr=self.rate,
             beta1=BETA_1,
             beta2=BETA_2,
@@ -58,7 +61,3 @@ class Adam:
             amsgrad=False,
             maximize=False,
         )
-
-    def zero_grad(self) -> None:
-        for parameter in self.parameters:
-            parameter.grad = None

@@ -20,6 +20,7 @@ from heedful.model.layers import AddAndNorm
 from heedful.model.transformer import Transformer
 from heedful.training.adam import Adam
 from heedful.training.loss import batch_loss
+from heedful.training.muon import Muon
 from heedful.training.schedule import cooldown, dropout_share, learning_rate
 
 _DROPOUT = 3  # keeps this random stream apart from those of data/batches.py
@@ -34,6 +35,13 @@ class StepResult:
     learning_rate: float
     gradient_norm: float
     skipped: bool = False  # the gradient was not finite, and the weights were left alone
+
+
+def make_optimizer(model: Transformer, name: str) -> Adam:
+    if name == "adam":
+        return Adam(model.parameters())
+    matrices = [module.weight for module in model.modules() if isinstance(module, torch.nn.Linear)]
+    return Muon(model.parameters(), matrices)
 
 
 def seed_dropout(seed: int, step: int, part: int) -> None:
@@ -58,7 +66,7 @@ class Updater:
         self.model = model
         self.config = config
         model.checkpoint_activations = config.checkpoint_activations
-        self.optimizer = Adam(model.parameters())
+        self.optimizer = make_optimizer(model, config.optimizer)
         self.device = next(model.parameters()).device
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=config.precision == "fp16")
 

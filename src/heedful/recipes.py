@@ -61,7 +61,10 @@ def checked(written: Mapping[str, Any], where: str) -> Settings:
         settings[section] = {}
         for key, value in entries.items():
             if key not in kinds:
-                raise ConfigError(f'{where}: [{section}] has no key "{key}".{nearest(key, kinds)}')
+                elsewhere = next(
+                    (f' [{other}] has it: "{other}.{key}".' for other in SECTIONS if key in keys_of(other)), ""
+                )
+                raise ConfigError(f'{where}: [{section}] has no key "{key}".{elsewhere or nearest(key, kinds)}')
             settings[section][key] = _coerce(value, kinds[key], f"{where}: {section}.{key}")
     return settings
 

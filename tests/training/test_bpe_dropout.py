@@ -1,4 +1,4 @@
-"""Words in other pieces every time: the same text, a function of the seed, and a run that can be taken up."""
+"""Words in other pieces every time: the same text, a function of the seed."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ import tasks
 from heedful.config import EOS, PAD, DataConfig, Recipe, TrainingConfig
 from heedful.data.batches import Batches, unpadded
 from heedful.data.store import Store, write_store
-from heedful.storage.run_directory import open_model
 from heedful.text.corpus import Pair
 from heedful.text.tokenizer import SPACE_MARK, Tokenizer, learn
-from heedful.training.run import respelling, train
+from heedful.training.run import respelling
 
 PAIRS = [Pair(*pair) for pair in tasks.pairs(tasks.reverse, range(60))]
 TEXTS = [side for pair in PAIRS for side in pair]
@@ -103,16 +102,3 @@ def test_memory_is_tried_with_all_of_it(store: Store, tokenizer: Tokenizer) -> N
     warm, cold = (Batches(store, 128, 1, respelling(tokenizer, recipe(0.5, warmup))).worst() for warmup in (0, 10**6))
     assert torch.equal(warm.target_out_BT, cold.target_out_BT)
     assert warm.tokens > Batches(store, 128, 1).worst().tokens
-
-
-def test_a_run_that_was_stopped_ends_as_one_that_was_not(tmp_path: Path) -> None:
-    settings = {**tasks.tiny_corpus(tmp_path / "text"), **tasks.TINY, "data.bpe_dropout": 0.2}
-    weights = []
-    for name, sittings in (("whole", (6,)), ("stopped", (3, 6)), ("plain", (6,))):
-        own = {"data.bpe_dropout": 0.0} if name == "plain" else {}
-        for steps in sittings:
-            train(out=tmp_path / name, set={**settings, **own, "training.steps": steps})
-        weights.append(open_model(tmp_path / name, "last").transformer.state_dict())
-    whole, stopped, plain = weights
-    assert all(torch.equal(whole[key], stopped[key]) for key in whole)
-    assert any(not torch.equal(whole[key], plain[key]) for key in whole)

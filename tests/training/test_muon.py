@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 import torch
 from torch import Tensor
 
-import tasks
 from heedful.config import ModelConfig
 from heedful.model.transformer import Transformer
-from heedful.storage.run_directory import open_model
 from heedful.training.adam import Adam
 from heedful.training.muon import Muon, orthogonal
-from heedful.training.run import train
 from heedful.training.step import make_optimizer
 
 
@@ -89,16 +84,3 @@ def test_of_a_model_the_matrices_between_states_are_muons() -> None:
         assert moved > 0 or name.endswith("key.bias"), name  # a constant added to all keys changes nothing
         if matrix:
             assert 0.5e-4 < moved < 4e-4, name
-
-
-def test_a_run_that_was_stopped_ends_as_one_that_was_not(tmp_path: Path) -> None:
-    settings = {**tasks.tiny_corpus(tmp_path / "text"), **tasks.TINY, "training.optimizer": "muon"}
-    weights = []
-    for name, sittings in (("whole", (6,)), ("stopped", (3, 6)), ("adam", (6,))):
-        own = {"training.optimizer": "adam"} if name == "adam" else {}
-        for steps in sittings:
-            train(out=tmp_path / name, set={**settings, **own, "training.steps": steps})
-        weights.append(open_model(tmp_path / name, "last").transformer.state_dict())
-    whole, stopped, adam = weights
-    assert all(torch.equal(whole[key], stopped[key]) for key in whole)
-    assert any(not torch.equal(whole[key], adam[key]) for key in whole)

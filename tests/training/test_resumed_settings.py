@@ -1,0 +1,28 @@
+"""Settings beside the paper's change what is learnt, and a run with them can be taken up where it stopped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import tasks
+from heedful.storage.run_directory import open_model
+from heedful.training.run import train
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "papers"), [("data.bpe_dropout", 0.2, 0.0), ("training.optimizer", "muon", "adam")]
+)
+def test_a_run_that_was_stopped_ends_as_one_that_was_not(tmp_path: Path, key: str, value: Any, papers: Any) -> None:
+    settings = {**tasks.tiny_corpus(tmp_path / "text"), **tasks.TINY}
+    weights = []
+    for name, own, sittings in (("whole", value, (6,)), ("stopped", value, (3, 6)), ("paper", papers, (6,))):
+        for steps in sittings:
+            train(out=tmp_path / name, set={**settings, key: own, "training.steps": steps})
+        weights.append(open_model(tmp_path / name, "last").transformer.state_dict())
+    whole, stopped, paper = weights
+    assert all(torch.equal(whole[name], stopped[name]) for name in whole)
+    assert any(not torch.equal(whole[name], paper[name]) for name in whole)

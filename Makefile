@@ -5,9 +5,10 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 BENCH   := .venv-bench
 JOEYNMT := .venv-bench-joeynmt
+LIBRE   := .venv-libretranslate
 MODEL   := runs/demo
 
-.PHONY: setup demo test test-slow check faults faults-night bench clean
+.PHONY: setup demo test test-slow check faults faults-night browser formats bench clean
 
 setup: $(READY)
 
@@ -15,7 +16,7 @@ $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "heedful needs Python 3.11 or newer; choose one with: make setup PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[plot,tensorboard,dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[plot,tensorboard,export,dev]'
 	@$(BIN)/python -m compileall -q src || true
 	@touch $(READY)
 
@@ -23,7 +24,7 @@ demo: setup
 	$(BIN)/heedful demo --out runs/demo
 
 test: setup
-	$(BIN)/pytest -n 2 -m 'not slow and not faults' tests
+	$(BIN)/pytest -n 2 -m 'not slow and not faults and not formats and not browser' tests
 
 test-slow: setup
 	$(BIN)/pytest -m slow tests
@@ -34,6 +35,25 @@ faults: setup
 
 faults-night: setup
 	HEEDFUL_FAULTS=night HEEDFUL_RECORD=1 $(BIN)/pytest -n 2 -m faults tests/faults
+
+# Pages of ours in chromium, which is installed where that can be done; elsewhere the tests skip and say so.
+browser: setup
+	@command -v chromium > /dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null && \
+	  { apt-get install -qq -y --no-install-recommends chromium > /dev/null 2>&1 || \
+	    { apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium; } > /dev/null 2>&1; }; } || \
+	  echo "chromium is not installed, and could not be"
+	$(BIN)/pytest -m browser -rs tests/browser
+
+# Packages of ours in the real LibreTranslate: docs/formats.md. Where it does not install, the tests skip and say so.
+formats: setup $(LIBRE)/.ready
+	$(BIN)/pytest -m formats -rs tests/formats
+
+# Its pins and ours do not go together: an environment of its own.
+$(LIBRE)/.ready:
+	$(PYTHON) -m venv $(LIBRE)
+	@$(LIBRE)/bin/pip install --quiet --disable-pip-version-check libretranslate==1.9.6 || \
+	  echo "left out, because it does not install: libretranslate"
+	@touch $@
 
 # Beside the peers, each as it installs: docs/performance.md. A peer that does not install is left out, and said so.
 # DATA_ROOT=DIR: train on Multi30k instead of the built-in pair. MODEL=RUN: decode with this model instead of the
@@ -74,4 +94,4 @@ check: setup
 	$(BIN)/mypy
 
 clean:
-	rm -rf $(VENV) $(BENCH) $(JOEYNMT) runs .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(BENCH) $(JOEYNMT) $(LIBRE) runs .mypy_cache .ruff_cache .pytest_cache

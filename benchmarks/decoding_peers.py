@@ -81,6 +81,8 @@ def ctranslate2_decode(path: Path, threads: int, compute_type: str) -> Decode:
     """It takes and gives the pieces' names: looking them up costs microseconds a batch, and is counted."""
     import ctranslate2
 
+    from heedful.interop.ctranslate2 import write_ctranslate2
+
     model = heedful.load(path, device="cpu").model
     names = model.tokenizer.pieces(range(model.tokenizer.vocab_size))
     ids = {name: number for number, name in enumerate(names)}
@@ -93,7 +95,7 @@ def ctranslate2_decode(path: Path, threads: int, compute_type: str) -> Decode:
 
     def decode(sources: Sentences, search: Search) -> Sentences:
         found = translator.translate_batch(
-            [[names[number] for number in source] for source in sources],
+            [[names[number] for number in source[:-1]] for source in sources],  # it adds the end symbol
             beam_size=search.beam,
             length_penalty=search.alpha,
             min_decoding_length=0,
@@ -114,98 +116,15 @@ def ctranslate2_int8(path: Path, threads: int) -> Decode:
     return ctranslate2_decode(path, threads, "int8")
 
 
-def write_ctranslate2(model: Any, directory: Path) -> None:
-    """A CTranslate2 model in float32, with our own sinusoids; it quantises when it loads."""
-    from ctranslate2.specs import TransformerSpec, common_spec
-
-    transformer = model.transformer
-    config = transformer.config
-    if not config.d_k == config.d_v == config.d_model / config.h or config.positions != "sinusoidal":
-        raise NotOffered("CTranslate2 has heads of d_model / h, and no learned positions of ours")
-    spec = TransformerSpec.from_config(
-        config.N, config.h, pre_norm=False, activation=common_spec.Activation.RELU
-    )  # embeddings are scaled by √d_model by default
-    _fill_ends(spec, transformer)
-    for theirs, ours in zip(spec.encoder.layer, transformer.encoder, strict=True):
-        _fill_attentions(theirs, ours)
-        _fill_feed_forward(theirs.ffn, ours)
-    for theirs, ours in zip(spec.decoder.layer, transformer.decoder, strict=True):
-        _fill_attentions(theirs, ours)
-        _fill_cross_attention(theirs.attention, ours)
-        _fill_feed_forward(theirs.ffn, ours)
-    names = model.tokenizer.pieces(range(config.vocab_size))
-    spec.register_source_vocabulary(names)
-    spec.register_target_vocabulary(names)
-    spec.config.unk_token, spec.config.bos_token, spec.config.eos_token = (names[one] for one in (UNK, BOS, EOS))
-    spec.config.decoder_start_token = names[BOS]
-    spec.validate()
-    spec.optimize()
-    directory.mkdir(parents=True)
-    spec.save(str(directory))
-
-
-def _numbers(tensor: Any) -> Any:
-    return tensor.detach().cpu().contiguous().numpy()
-
-
-def _fill_ends(spec: Any, transformer: Any, positions: int = 1_024) -> None:
-    """The one matrix of embeddings in its three places, and positions: CTranslate2's table has an end."""
-    from heedful.model.embeddings import sinusoids
-
-    weight = _numbers(transformer.embedding.weight_VD)
-    table = sinusoids(positions, transformer.config.d_model).float().numpy()
-    spec.encoder.embeddings[0].weight = weight
-    spec.decoder.embeddings.weight = spec.decoder.projection.weight = weight
-    spec.encoder.position_encodings.encodings = spec.decoder.position_encodings.encodings = table
-
-
-def _fill_linear(theirs: Any, *ours: Any) -> None:
-    """Several projections of the same input become one, in this order."""
-    import torch
-
-    theirs.weight = _numbers(torch.cat([one.weight for one in ours]))
-    theirs.bias = _numbers(torch.cat([one.bias for one in ours]))
-
-
-def _fill_norm(theirs: Any, ours: Any) -> None:
-    theirs.gamma, theirs.beta = _numbers(ours.norm.weight), _numbers(ours.norm.bias)
-
-
-def _fill_attentions(theirs: Any, layer: Any) -> None:
-    attention = layer.self_attention
-    _fill_linear(theirs.self_attention.linear[0], attention.query, attention.key, attention.value)
-    _fill_linear(theirs.self_attention.linear[1], attention.output)
-    _fill_norm(theirs.self_attention.layer_norm, layer.after_self_attention)
-
-
-def _fill_cross_attention(theirs: Any, layer: Any) -> None:
-    attention = layer.cross_attention
-    _fill_linear(theirs.linear[0], attention.query)
-    _fill_linear(theirs.linear[1], attention.key, attention.value)
-    _fill_linear(theirs.linear[2], attention.output)
-    _fill_norm(theirs.layer_norm, layer.after_cross_attention)
-
-
-def _fill_feed_forward(theirs: Any, layer: Any) -> None:
-    _fill_linear(theirs.linear_0, layer.feed_forward.inner)
-    _fill_linear(theirs.linear_1, layer.feed_forward.outer)
-    _fill_norm(theirs.layer_norm, layer.after_feed_forward)
-
-
 def marian_model(transformer: Any, positions: int = 1_024) -> Any:
     """`transformers.MarianMTModel` with the same weights, in float32, its own choice of attention."""
     import transformers
-    from marian_twin import marian_shape, marian_weights, sines_then_cosines
+    from marian_twin import marian_weights
 
-    from heedful.model.embeddings import sinusoids
+    from heedful.interop.marian import marian_shape
 
-    shape = marian_shape(transformer.config) | {"max_position_embeddings": positions}
-    theirs = transformers.MarianMTModel(transformers.MarianConfig(**shape))
-    weights = marian_weights(transformer)
-    table = sinusoids(positions, transformer.config.d_model)[:, sines_then_cosines(transformer.config.d_model)]
-    for stack in ("encoder", "decoder"):
-        weights[f"model.{stack}.embed_positions.weight"] = table
-    theirs.load_state_dict(weights)
+    theirs = transformers.MarianMTModel(transformers.MarianConfig(**marian_shape(transformer.config, positions)))
+    theirs.load_state_dict(marian_weights(transformer, positions))
     theirs.eval()
     return theirs
 

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-import heedful
-from heedful.config import BOS, EOS, DecodingConfig, ModelConfig
+from heedful.config import EOS, DecodingConfig, ModelConfig
 from heedful.model.transformer import Transformer
 from heedful.storage.model_directory import Model, TextFacts, write_model
 from heedful.text.corpus import Corpus
@@ -50,50 +49,6 @@ def sources(tokenizer: Tokenizer, *lengths: int) -> list[list[int]]:
     generator = torch.Generator().manual_seed(0)
     every = [torch.randint(EOS + 1, tokenizer.vocab_size, (length - 1,), generator=generator) for length in lengths]
     return [[*ids.tolist(), EOS] for ids in every]
-
-
-def log_probabilities(model: Path, source: list[int], target: list[int]) -> torch.Tensor:
-    """Ours, of each piece of the target."""
-    transformer = heedful.load(model, device="cpu").model.transformer
-    logits = transformer(torch.tensor([source]), torch.tensor([[BOS, *target[:-1]]]))[0]
-    return logits.log_softmax(dim=-1)[range(len(target)), target].detach()
-
-
-def scored_by_ctranslate2(model: Path, directory: Path, source: list[int], target: list[int]) -> torch.Tensor:
-    ctranslate2 = pytest.importorskip("ctranslate2")
-    ours = heedful.load(model, device="cpu").model
-    decoding_peers.write_ctranslate2(ours, directory)
-    names = ours.tokenizer.pieces
-    [found] = ctranslate2.Translator(str(directory)).score_batch([names(source)], [names(target[:-1])])
-    return torch.tensor(found.log_probs)
-
-
-def test_ctranslate2_has_our_probabilities(model: Path, tokenizer: Tokenizer, tmp_path: Path) -> None:
-    source, target = sources(tokenizer, 9, 6)
-    found = scored_by_ctranslate2(model, tmp_path / "model", source, target)
-    torch.testing.assert_close(found, log_probabilities(model, source, target), rtol=0, atol=1e-4)
-
-
-def test_a_confused_weight_would_be_seen(
-    model: Path, tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The control: keys and values exchanged."""
-    filled = decoding_peers._fill_linear
-    monkeypatch.setattr(decoding_peers, "_fill_linear", lambda theirs, *ours: filled(theirs, *ours[::-1]))
-    source, target = sources(tokenizer, 9, 6)
-    found = scored_by_ctranslate2(model, tmp_path / "model", source, target)
-    assert not torch.allclose(found, log_probabilities(model, source, target), atol=1e-2)
-
-
-def test_marian_has_our_probabilities(model: Path, tokenizer: Tokenizer) -> None:
-    pytest.importorskip("transformers")
-    theirs = decoding_peers.marian_model(heedful.load(model, device="cpu").model.transformer)
-    source, target = sources(tokenizer, 9, 6)
-    with torch.no_grad():
-        shifted = torch.tensor([[BOS, *target[:-1]]])
-        logits = theirs(input_ids=torch.tensor([source]), decoder_input_ids=shifted).logits[0]
-    found = logits.log_softmax(dim=-1)[range(len(target)), target]
-    torch.testing.assert_close(found, log_probabilities(model, source, target), rtol=0, atol=1e-4)
 
 
 @pytest.mark.parametrize(("package", "name"), [("transformers", HF), ("ctranslate2", CT2)])

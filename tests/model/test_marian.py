@@ -8,13 +8,15 @@ from typing import Any
 
 import pytest
 import torch
-from marian_twin import POSITIONS, marian_shape, sines_then_cosines, twin_marian
+from marian_twin import POSITIONS, marian_shape, twin_marian
 from torch import Tensor
 from torch_twins import randomised, small
 
 import heedful
 from heedful.config import BOS, EOS, PAD, UNK
 from heedful.decoding.search import beam_search
+from heedful.errors import ModelError
+from heedful.interop.marian import sines_then_cosines
 from heedful.model.embeddings import sinusoids
 from heedful.model.transformer import Transformer
 
@@ -164,7 +166,7 @@ def test_marians_table_of_positions_has_an_end(marian: Any) -> None:
 
 @pytest.mark.parametrize("changes", [{"d_k": 5}, {"d_v": 2}, {"positions": "learned"}])
 def test_what_marian_cannot_express_is_refused(changes: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="nothing else"):
+    with pytest.raises(ModelError, match="cannot express"):
         marian_shape(small(**changes))
 
 

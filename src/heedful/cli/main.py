@@ -45,6 +45,9 @@ def build_parser() -> tuple[_Parser, dict[str, _Parser]]:
         "evaluate": (_evaluate_options, "translate and score with BLEU and chrF, or parse and score with F1"),
         "score": (_score_options, "log-probability of given translations"),
         "average": (_average_options, "average the newest checkpoints of a run"),
+        "attend": (_attend_options, "show what every head attends to"),
+        "export": (_export_options, "write a model in the format of another tool"),
+        "import": (_import_options, "read a model of another tool's format"),
         "info": (_info_options, "what a model, run or preset is"),
         "treebank": (_treebank_options, "make text to train a parser on from bracketed trees"),
     }
@@ -112,6 +115,33 @@ def _score_options(parser: _Parser) -> None:
 def _average_options(parser: _Parser) -> None:
     parser.add_argument("run", metavar="RUN", help="a run directory")
     parser.add_argument("--last", type=int, required=True, metavar="K", help="how many checkpoints")
+    parser.add_argument("--out", required=True, metavar="MODEL", help="the new model's directory")
+
+
+def _attend_options(parser: _Parser) -> None:
+    parser.add_argument("model", metavar="MODEL", help=_MODEL_HELP)
+    parser.add_argument("text", metavar="TEXT", help="a sentence to translate")
+    parser.add_argument("--target", metavar="TEXT", help="its translation (default: the model's own)")
+    parser.add_argument("--out", required=True, metavar="F", help="page.html, figure.png, figure.svg or data.json")
+
+
+def _export_options(parser: _Parser) -> None:
+    parser.add_argument("model", metavar="MODEL", help=_MODEL_HELP)
+    parser.add_argument("--to", required=True, choices=("ctranslate2", "argos", "marian"), help="the tool")
+    parser.add_argument("--out", required=True, metavar="PATH", help="a directory; for argos a file, NAME.argosmodel")
+    parser.add_argument(
+        "--quantization",
+        choices=("int8", "int8_float32", "int16", "float16", "bfloat16"),
+        help="of CTranslate2's weights (default: none, float32)",
+    )
+    parser.add_argument(
+        "--languages", nargs=2, metavar="CODE", help="source and target, where the model does not know them (en de)"
+    )
+
+
+def _import_options(parser: _Parser) -> None:
+    parser.add_argument("path", metavar="PATH", help="a directory of the other tool's")
+    parser.add_argument("--from", required=True, choices=("marian",), help="the tool")
     parser.add_argument("--out", required=True, metavar="MODEL", help="the new model's directory")
 
 
@@ -184,6 +214,12 @@ def run(parsed: argparse.Namespace) -> None:
         from heedful.cli.score import score as command
     elif parsed.command == "average":
         from heedful.cli.average import average as command
+    elif parsed.command == "attend":
+        from heedful.cli.attend import attend as command
+    elif parsed.command == "export":
+        from heedful.cli.export import export as command
+    elif parsed.command == "import":
+        from heedful.cli.export import import_model as command
     elif parsed.command == "treebank":
         from heedful.cli.treebank import treebank as command
     else:

@@ -84,8 +84,8 @@ def read_model(directory: Path, device: torch.device | str = "cpu") -> Model:
     verify_manifest(directory, (CONFIG, TOKENIZER, WEIGHTS), ModelError)
     content = read_config(directory)
     try:
-        config = _of_types(ModelConfig, content["model"])
-        text, decoding = _of_types(TextFacts, content["text"]), _of_types(DecodingConfig, content["decoding"])
+        config = of_types(ModelConfig, content["model"])
+        text, decoding = of_types(TextFacts, content["text"]), of_types(DecodingConfig, content["decoding"])
         history = dict(content["history"])
     except (KeyError, TypeError, ValueError, ConfigError) as error:
         raise ModelError(f"{directory / CONFIG} does not describe a model: {error}.") from None
@@ -98,7 +98,7 @@ def read_model(directory: Path, device: torch.device | str = "cpu") -> Model:
     return Model(transformer.to(device).eval(), tokenizer, text, decoding, history)
 
 
-def _of_types(kind: type[T], values: dict[str, Any]) -> T:
+def of_types(kind: type[T], values: dict[str, Any]) -> T:
     """A dataclass from JSON, every value of its field's own type: 2.5 is no number of layers."""
     types = {one.name: str(one.type) for one in fields(kind)}  # type: ignore[arg-type]
     for key, value in dict(values).items():
@@ -127,12 +127,7 @@ def read_config(directory: Path) -> dict[str, Any]:
 
 def with_weights(config: ModelConfig, tensors: Mapping[str, Tensor], where: Path) -> Transformer:
     """A transformer with these tensors as its parameters; names and shapes must be its own."""
-    # A configuration may claim any size, the file has what it has: nothing larger is even built.
-    largest = max(config.N, *(getattr(config, name) for name in ("d_model", "d_ff", "h", "d_k", "d_v")))
-    if len(tensors) < config.N or largest > sum(tensor.numel() for tensor in tensors.values()):
-        raise ModelError(
-            f"{where} does not fit its configuration: it has far too few numbers for a model of that size."
-        )
+    require_size(config, tensors, where)
     with torch.device("meta"):
         transformer = Transformer(config)
     expected = {name: tensor.shape for name, tensor in transformer.state_dict().items()}
@@ -145,6 +140,15 @@ def with_weights(config: ModelConfig, tensors: Mapping[str, Tensor], where: Path
         )
     transformer.load_state_dict(dict(tensors), assign=True)
     return transformer
+
+
+def require_size(config: ModelConfig, tensors: Mapping[str, Tensor], where: Path) -> None:
+    """A configuration may claim any size, the file has what it has: nothing larger is even built."""
+    largest = max(config.N, *(getattr(config, name) for name in ("d_model", "d_ff", "h", "d_k", "d_v")))
+    if len(tensors) < config.N or largest > sum(tensor.numel() for tensor in tensors.values()):
+        raise ModelError(
+            f"{where} does not fit its configuration: it has far too few numbers for a model of that size."
+        )
 
 
 def _shape(shape: torch.Size | None) -> str:

@@ -1,0 +1,60 @@
+"""`heedful export` and `heedful import`: other tools' formats."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+from dataclasses import replace
+from pathlib import Path
+
+from heedful.errors import UsageError
+from heedful.interop import ctranslate2, marian
+from heedful.interop.argos import SUFFIX, write_argos
+from heedful.interop.marian_import import read_marian
+from heedful.storage.model_directory import Model, is_model, write_model
+from heedful.storage.run_directory import open_model
+
+log = logging.getLogger("heedful")
+_FILES = {"ctranslate2": ctranslate2.FILES, "marian": marian.FILES}
+
+
+def export(arguments: argparse.Namespace) -> None:
+    out = Path(arguments.out)
+    _check(arguments, out)
+    model = _in_languages(open_model(Path(arguments.model)), arguments.languages)
+    if model.text.lowercase:
+        log.warning("this model was trained on lower-cased text: give %s lower-cased text as well", arguments.to)
+    if arguments.to == "ctranslate2":
+        ctranslate2.write_ctranslate2(model, out, arguments.quantization)
+    elif arguments.to == "argos":
+        write_argos(model, out, arguments.quantization)
+    else:
+        marian.write_marian(model, out)
+    print(out)
+
+
+def _check(arguments: argparse.Namespace, out: Path) -> None:
+    """Before anything is read: what cannot be written, and what would be lost."""
+    if arguments.to == "marian" and arguments.quantization:
+        raise UsageError("--quantization is for ctranslate2 and argos; transformers has its own when it loads a model.")
+    if arguments.to == "argos":
+        if out.suffix != SUFFIX:
+            raise UsageError(f'--out must end in {SUFFIX} for argos, not "{out.name}".')
+        if out.is_dir():
+            raise UsageError(f"--out {out} is a directory. Choose another name.")
+    elif out.exists() and not (out.is_dir() and {one.name for one in out.iterdir()} <= _FILES[arguments.to]):
+        raise UsageError(f"--out {out} exists and is no {arguments.to} export. Choose another name.")
+
+
+def _in_languages(model: Model, codes: list[str] | None) -> Model:
+    if codes is None:
+        return model
+    return replace(model, text=replace(model.text, source_language=codes[0], target_language=codes[1]))
+
+
+def import_model(arguments: argparse.Namespace) -> None:
+    out = Path(arguments.out)
+    if out.exists() and not is_model(out):
+        raise UsageError(f"--out {out} exists and is not a model. Choose another name.")
+    write_model(out, read_marian(Path(arguments.path)))
+    print(out)

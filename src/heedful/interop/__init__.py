@@ -1,0 +1,1 @@
+"""Other tools' formats: CTranslate2, Argos Translate, Hugging Face's Marian."""

@@ -1,0 +1,73 @@
+"""An Argos package, which Argos Translate and LibreTranslate install: a .argosmodel file.
+
+A zip of one directory: metadata.json · model/ (CTranslate2) · sentencepiece.model · minisbd/CODE.onnx · README.md
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+import zipfile
+from pathlib import Path
+
+from heedful.errors import UsageError
+from heedful.files import write_durably
+from heedful.interop.ctranslate2 import TOKENIZER, write_ctranslate2
+from heedful.interop.splitter import splitter
+from heedful.storage.model_directory import Model
+from heedful.text.languages import language_name
+
+SUFFIX = ".argosmodel"
+_PACKAGE, _ARGOS = "1.0", "1.11"  # versions: of the package, and of the Argos Translate that it was tried with
+_CODE = re.compile(r"[A-Za-z]{2,8}([_-][A-Za-z0-9]{2,8})*")
+
+
+def write_argos(model: Model, path: Path, quantization: str | None = None) -> None:
+    """Written whole or not at all. The same model gives the same bytes."""
+    source, target = model.text.source_language, model.text.target_language
+    for side, code in (("source", source), ("target", target)):
+        if not _CODE.fullmatch(code):
+            raise UsageError(
+                f'An Argos package is named by its languages, and the {side} language of this model is "{code}". '
+                "Give both as codes: --languages en de."
+            )
+    top = f"translate-{source}_{target}-{_PACKAGE.replace('.', '_')}"
+    with tempfile.TemporaryDirectory(prefix="heedful-") as scratch:
+        engine = Path(scratch) / "model"
+        write_ctranslate2(model, engine, quantization)
+        files = {f"model/{one.name}": one.read_bytes() for one in sorted(engine.iterdir()) if one.name != TOKENIZER}
+        files |= {
+            "metadata.json": json.dumps(_metadata(source, target), indent=1, ensure_ascii=False).encode("utf-8"),
+            TOKENIZER: model.tokenizer.model,
+            f"minisbd/{source}.onnx": splitter(),
+            "README.md": _readme(source, target).encode("utf-8"),
+        }
+        packed = Path(scratch) / "package.zip"
+        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, content in files.items():
+                archive.writestr(_entry(f"{top}/{name}"), content)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_durably(path, packed.read_bytes())
+
+
+def _entry(name: str) -> zipfile.ZipInfo:
+    entry = zipfile.ZipInfo(name)  # of 1980, as every entry that has no time: the same bytes tomorrow
+    entry.compress_type = zipfile.ZIP_DEFLATED
+    entry.external_attr = 0o644 << 16
+    return entry
+
+
+def _metadata(source: str, target: str) -> dict[str, str]:
+    return {
+        "package_version": _PACKAGE,
+        "argos_version": _ARGOS,
+        "from_code": source,
+        "from_name": language_name(source),
+        "to_code": target,
+        "to_name": language_name(target),
+    }
+
+
+def _readme(source: str, target: str) -> str:
+    return f"# {language_name(source)} to {language_name(target)}\n\nA Transformer trained with heedful.\n"

@@ -1,0 +1,162 @@
+"""From a directory of Hugging Face's Marian: one that heedful wrote, fine-tuned there perhaps, or one of its kind.
+
+Of its kind: ReLU, sinusoids, one SentencePiece model with byte fallback for both sides, and our special pieces. The
+models that are published under Marian's name have another activation and two tokenisers; each difference is refused by
+name.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from heedful.config import BOS, EOS, PAD, DecodingConfig, ModelConfig
+from heedful.errors import ConfigError, ModelError
+from heedful.files import read_at_most
+from heedful.interop.marian import (
+    BIAS,
+    CONFIG,
+    EMBEDDING,
+    SOURCE,
+    TARGET,
+    VOCABULARY,
+    WEIGHTS,
+    marian_name,
+    reordered,
+    sines_then_cosines,
+)
+from heedful.interop.shape import NEVER_SAID
+from heedful.model.transformer import Transformer
+from heedful.storage.model_directory import Model, TextFacts, of_types, read_tensors, require_size, with_weights
+from heedful.text.tokenizer import Tokenizer
+
+_MOST_JSON = 50_000_000  # bytes: a vocabulary of a million pieces
+# What their files may have beside our weights: the same matrix under other names, and sinusoids.
+_COPIES = ("lm_head.weight", "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight")
+_TABLES = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
+# Keys that must have this value, and what Marian takes where a key is absent.
+_REQUIRED: dict[str, tuple[Any, Any]] = {
+    "model_type": ("marian", ""),
+    "activation_function": ("relu", "gelu"),
+    "scale_embedding": (True, False),
+    "static_position_embeddings": (True, True),
+    "share_encoder_decoder_embeddings": (True, True),
+    "normalize_before": (False, False),
+    "pad_token_id": (PAD, 58_100),
+    "eos_token_id": (EOS, 0),
+    "decoder_start_token_id": (BOS, 58_100),
+}
+
+
+def read_marian(directory: Path) -> Model:
+    if not directory.is_dir():
+        raise ModelError(f"There is no directory {directory}.")
+    content = _read_json(directory / CONFIG)
+    config = _config(content, directory / CONFIG)
+    tokenizer = _read_tokenizer(directory, config)
+    tensors = _read_weights(directory)
+    require_size(config, tensors, directory / WEIGHTS)
+    transformer = with_weights(config, _our_weights(tensors, config, directory / WEIGHTS), directory / WEIGHTS)
+    text, decoding = _facts(content, directory / CONFIG)
+    return Model(transformer.eval(), tokenizer, text, decoding, {"imported_from": "marian"})
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(read_at_most(path, _MOST_JSON).decode("utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise ModelError(f"{path} cannot be read: {error}.") from None
+    if not isinstance(content, dict):
+        raise ModelError(f"{path} cannot be read: it is no JSON object.")
+    return content
+
+
+def _config(content: Mapping[str, Any], path: Path) -> ModelConfig:
+    for key, (required, unsaid) in _REQUIRED.items():
+        if (given := content.get(key, unsaid)) != required:
+            raise ModelError(f"{path}: {key} is {given!r}; heedful has models with {required!r} alone.")
+    for name in ("layers", "attention_heads", "ffn_dim"):
+        sides = [content.get(f"{stack}_{name}") for stack in ("encoder", "decoder")]
+        if sides[0] != sides[1]:
+            raise ModelError(f"{path}: {name} is {sides[0]} in the encoder and {sides[1]} in the decoder, not one.")
+    theirs = {
+        "vocab_size": "vocab_size",
+        "N": "encoder_layers",
+        "d_model": "d_model",
+        "d_ff": "encoder_ffn_dim",
+        "h": "encoder_attention_heads",
+    }
+    try:
+        sizes = {ours: content[key] for ours, key in theirs.items()}
+        rates = {key: float(content.get(key, 0.0)) for key in ("dropout", "attention_dropout")}
+        return of_types(ModelConfig, {**sizes, **rates})
+    except (KeyError, TypeError, ValueError, ConfigError) as error:
+        raise ModelError(f"{path} does not describe a model: {error}.") from None
+
+
+def _read_tokenizer(directory: Path, config: ModelConfig) -> Tokenizer:
+    tokenizer = Tokenizer.read(directory / SOURCE)
+    if Tokenizer.read(directory / TARGET).model != tokenizer.model:
+        raise ModelError(f"{directory}: {SOURCE} and {TARGET} differ; a model of heedful has one tokeniser for both.")
+    if tokenizer.vocab_size != config.vocab_size:
+        raise ModelError(
+            f"{directory}: the tokeniser has {tokenizer.vocab_size} pieces and the model {config.vocab_size}."
+        )
+    pieces = tokenizer.pieces(range(tokenizer.vocab_size))
+    if _read_json(directory / VOCABULARY) != {piece: number for number, piece in enumerate(pieces)}:
+        raise ModelError(f"{directory / VOCABULARY} numbers the pieces otherwise than {SOURCE} does.")
+    return tokenizer
+
+
+def _read_weights(directory: Path) -> dict[str, Tensor]:
+    if not (directory / WEIGHTS).exists() and (directory / "pytorch_model.bin").exists():
+        raise ModelError(
+            f"{directory} has its weights as a pickle, which can run anything; heedful reads {WEIGHTS}. "
+            "Load it with transformers where you trust it, and save it with save_pretrained."
+        )
+    return read_tensors(directory / WEIGHTS, ModelError)
+
+
+@torch.no_grad()
+def _our_weights(theirs: dict[str, Tensor], config: ModelConfig, where: Path) -> dict[str, Tensor]:
+    """Every weight by our name with the components in our order; what ours cannot hold is refused."""
+    with torch.device("meta"):
+        shapes = {name: tensor.shape for name, tensor in Transformer(config).state_dict().items()}
+    known = {name: EMBEDDING if name == "embedding.weight_VD" else marian_name(name) for name in shapes}
+    for ours, name in known.items():
+        if name not in theirs or theirs[name].shape != shapes[ours]:
+            found = list(theirs[name].shape) if name in theirs else "absent"
+            raise ModelError(f"{where}: {name} is {found}, expected {list(shapes[ours])}.")
+    if unknown := sorted(theirs.keys() - set(known.values()) - {BIAS, *_COPIES, *_TABLES}):
+        raise ModelError(f"{where} has {unknown[0]}, for which a model of heedful has no place.")
+    for copy in _COPIES:
+        if copy in theirs and not torch.equal(theirs[copy], theirs[EMBEDDING]):
+            raise ModelError(f"{where}: {copy} differs from {EMBEDDING}; a model of heedful has one matrix for both.")
+    _require_no_bias(theirs, config, where)
+    back = sines_then_cosines(config.d_model).argsort()
+    reads = {"embedding.weight_VD": theirs[EMBEDDING][:, back]}
+    reads |= {ours: reordered(ours, theirs[name], back) for ours, name in known.items() if name != EMBEDDING}
+    return {name: tensor.float().contiguous() for name, tensor in reads.items()}
+
+
+def _require_no_bias(theirs: Mapping[str, Tensor], config: ModelConfig, where: Path) -> None:
+    bias = theirs.get(BIAS, torch.zeros(1, config.vocab_size)).flatten().clone()
+    if len(bias) != config.vocab_size:
+        raise ModelError(f"{where}: {BIAS} has {len(bias)} numbers, expected {config.vocab_size}.")
+    bias[list(NEVER_SAID)] = 0
+    if bias.any():
+        raise ModelError(f"{where}: {BIAS} is not 0; the paper's projection, and heedful's, has no bias.")
+
+
+def _facts(content: Mapping[str, Any], path: Path) -> tuple[TextFacts, DecodingConfig]:
+    """What heedful wrote beside Marian's keys; for a directory of another origin, the defaults."""
+    own = content.get("heedful", {})
+    try:
+        return of_types(TextFacts, own.get("text", {})), of_types(DecodingConfig, own.get("decoding", {}))
+    except (AttributeError, TypeError, ValueError, ConfigError) as error:
+        raise ModelError(f"{path} does not describe a model: {error}.") from None

@@ -1,0 +1,15 @@
+"""Run by the Python of LibreTranslate's environment: installs packages, translates, and prints JSON.
+
+installed.py LINES.json PACKAGE.argosmodel…
+"""
+
+import json
+import sys
+from pathlib import Path
+
+from argostranslate import package, translate
+
+for path in sys.argv[2:]:
+    package.install_from_path(Path(path))
+lines = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+print(json.dumps([translate.translate(line, "en", "de") for line in lines]))

@@ -1,0 +1,127 @@
+"""CTranslate2 loads what we write, finds our probabilities in it, and says what we say."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from oracle import log_probabilities, sentences
+
+from heedful.config import EOS
+from heedful.decoding.translator import Translator
+from heedful.errors import ModelError, UsageError
+from heedful.interop import ctranslate2 as ours
+from heedful.interop.ctranslate2 import FILES, TOKENIZER, write_ctranslate2
+from heedful.storage.model_directory import Model
+from heedful.text.lines import one_line
+
+ctranslate2 = pytest.importorskip("ctranslate2")
+
+SHAPES: list[dict[str, Any]] = [
+    {},
+    {"N": 3, "d_model": 32, "h": 2},
+    {"positions": "learned", "max_positions": 100},
+    {"d_model": 16, "h": 1, "d_ff": 8},
+]
+
+
+def loaded(model: Model, directory: Path, **options: Any) -> Any:
+    write_ctranslate2(model, directory, **options)
+    return ctranslate2.Translator(str(directory), device="cpu", intra_threads=1)
+
+
+def scored(translator: Any, model: Model, source: list[int], target: list[int]) -> torch.Tensor:
+    names = model.tokenizer.pieces
+    [found] = translator.score_batch([names(source[:-1])], [names(target[:-1])])
+    return torch.tensor(found.log_probs)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_it_has_our_probabilities(random_model: Any, tmp_path: Path, shape: dict[str, Any]) -> None:
+    model = random_model(**shape)
+    source, target = sentences(model, 9, 6)
+    found = scored(loaded(model, tmp_path / "out"), model, source, target)
+    torch.testing.assert_close(found, log_probabilities(model, source, target), rtol=0, atol=1e-4)
+
+
+def test_a_confused_weight_would_be_seen(model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The control: keys and values exchanged."""
+    filled = ours._fill_linear
+    monkeypatch.setattr(ours, "_fill_linear", lambda theirs, *given: filled(theirs, *given[::-1]))
+    source, target = sentences(model, 9, 6)
+    found = scored(loaded(model, tmp_path / "out"), model, source, target)
+    assert not torch.allclose(found, log_probabilities(model, source, target), atol=1e-2)
+
+
+def test_text_in_text_out_with_the_files_alone(model: Model, tmp_path: Path) -> None:
+    """As its users call it: SentencePiece from the directory, no end symbol, the pieces it says put together."""
+    sentencepiece = pytest.importorskip("sentencepiece")
+    translator = loaded(model, tmp_path / "out")
+    processor = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "out" / TOKENIZER))
+    ours = Translator(model)
+    for text in ("bade kilo", "so mi ta", "Grüße, 日本"):
+        limit = len(ours.ids(text)) + model.decoding.max_extra - 1
+        pieces = processor.encode(text, out_type=str)
+        [found] = translator.translate_batch([pieces], beam_size=1, max_decoding_length=limit)
+        said = ours.translate(text, beam=1)
+        assert found.hypotheses[0] == list(said.tokens)
+        assert one_line(processor.decode(found.hypotheses[0])) == said.text
+
+
+def test_what_is_never_said_is_never_said(random_model: Any, tmp_path: Path) -> None:
+    """The likeliest piece is the start symbol here, and neither says it."""
+    model = random_model()
+    with torch.no_grad():
+        model.transformer.embedding.weight_VD[:EOS] = 10 * model.transformer.embedding.weight_VD[EOS + 1]
+    translator = loaded(model, tmp_path / "out")
+    [source] = sentences(model, 7)
+    [found] = translator.translate_batch(
+        [model.tokenizer.pieces(source[:-1])], beam_size=4, num_hypotheses=4, max_decoding_length=9
+    )
+    assert not {"<pad>", "<unk>", "<s>"} & {piece for said in found.hypotheses for piece in said}
+
+
+def test_the_directory(model: Model, tmp_path: Path) -> None:
+    write_ctranslate2(model, tmp_path / "out")
+    assert {path.name for path in (tmp_path / "out").iterdir()} == FILES
+    assert json.loads((tmp_path / "out" / "config.json").read_text())["add_source_eos"] is True
+    assert (tmp_path / "out" / TOKENIZER).read_bytes() == model.tokenizer.model
+
+
+def test_eight_bits_are_smaller_and_nearly_the_same(random_model: Any, tmp_path: Path) -> None:
+    model = random_model(d_model=64, h=2, d_ff=128)
+    source, target = sentences(model, 9, 6)
+    before = log_probabilities(model, source, target)
+    found = scored(loaded(model, tmp_path / "small", quantization="int8"), model, source, target)
+    assert torch.equal(log_probabilities(model, source, target), before)  # ours is as it was
+    write_ctranslate2(model, tmp_path / "large")
+    sizes = [(tmp_path / name / "model.bin").stat().st_size for name in ("small", "large")]
+    assert sizes[0] < 0.7 * sizes[1]
+    torch.testing.assert_close(found, before, rtol=0.2, atol=1)
+
+
+@pytest.mark.parametrize("length", [1_023, 1_024])
+def test_its_table_of_positions_has_an_end(model: Model, tmp_path: Path, length: int) -> None:
+    translator = loaded(model, tmp_path / "out")
+    [source] = sentences(model, length + 1)
+    [found] = translator.score_batch([model.tokenizer.pieces(source[:-1])], [["<0x41>"]])
+    assert len(found.log_probs) == 2  # it cuts what is longer than its own max_input_length of 1,024
+
+
+@pytest.mark.parametrize("shape", [{"d_k": 5}, {"d_v": 2}], ids=str)
+def test_what_it_cannot_express_is_refused(random_model: Any, tmp_path: Path, shape: dict[str, Any]) -> None:
+    with pytest.raises(ModelError, match="cannot express this model"):
+        write_ctranslate2(random_model(**shape), tmp_path / "out")
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_the_package_it_says_what_to_install(
+    model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ctranslate2", None)
+    with pytest.raises(UsageError, match=r"heedful\[export\]"):
+        write_ctranslate2(model, tmp_path / "out")

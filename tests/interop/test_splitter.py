@@ -1,0 +1,74 @@
+"""Sentences as Argos Translate cuts them: by its own reader, with our network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from heedful.interop.splitter import splitter
+
+
+@pytest.fixture(scope="module")
+def detector(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    minisbd = pytest.importorskip("minisbd")
+    path = tmp_path_factory.mktemp("minisbd") / "en.onnx"
+    path.write_bytes(splitter())
+    return minisbd.SBDetect(str(path), use_gpu=False, max_threads=1)
+
+
+CUT = [
+    ["One sentence."],
+    ["No full stop"],
+    ["One sentence.", "And another one!", "A third?", "Yes"],
+    ["Wait…", "What?", "Really?!", "Yes."],
+    ["He said “No.”", "Then he left."],
+    ["(It rained.)", "It stopped."],
+    ["It was in 1990.", "Then it ended."],
+    ["This is 3.5 or so.", "Good."],
+    ["Das ist so.", "Übrigens: Ähnlich.", "Über 100."],
+    ["今日は。", "元気ですか？", "「はい。」", "そう"],
+    ["هل أنت هنا؟", "نعم."],
+    ["यह है।", "वह है।"],
+    ["Это так.", "Да."],
+]
+WHOLE = [
+    "It is e.g. small and so on.",
+    "Mr. Smith met J. Jones and Dr. Brown.",
+    "We met Mr. Smith.",
+    "Am 3. Mai und am 13. Juni.",
+    "version 2.0.1 of the file a.b",
+    "Is it? asked he.",
+    "Hello , world",
+]
+
+
+@pytest.mark.parametrize("sentences", CUT, ids=lambda sentences: sentences[0])
+def test_where_sentences_end(detector: Any, sentences: list[str]) -> None:
+    east = any("\u3000" <= character <= "\uffef" for character in sentences[0])
+    text = ("" if east else " ").join(sentences)
+    assert detector.sentences(text) == sentences
+
+
+@pytest.mark.parametrize("text", WHOLE)
+def test_where_none_ends(detector: Any, text: str) -> None:
+    assert detector.sentences(text) == [text]
+
+
+def test_nothing_is_lost_of_a_long_text(detector: Any) -> None:
+    """Longer than the thousand characters that it is read in."""
+    sentences = [f"This is sentence number {number:04d}." for number in range(200)]
+    assert detector.sentences(" ".join(sentences)) == sentences
+    long = "word " * 1_000 + "end."
+    assert " ".join(detector.sentences(long)).replace(" ", "") == long.replace(" ", "")
+
+
+def test_paragraphs_and_nothing(detector: Any) -> None:
+    assert detector.sentences("One. Two.\n\nThree.") == ["One.", "Two.", "Three."]
+    assert detector.sentences("") == []
+
+
+def test_it_is_small_and_always_the_same(tmp_path: Path) -> None:
+    assert splitter() == splitter()
+    assert len(splitter()) < 200_000

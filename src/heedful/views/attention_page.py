@@ -1,0 +1,95 @@
+"""The attention page: every head of every layer of the three attentions, in one file with nothing to fetch.
+
+The page itself is in `page/`: attention.html, .css and .js, put together here with the data.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import re
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from heedful.decoding.translator import Attention
+from heedful.files import disk_errors
+from heedful.views.figure import sharpest_layer
+from heedful.views.words import group_pieces
+
+_PAGE = Path(__file__).parent / "page"
+KINDS = ("encoder", "decoder", "cross")
+
+
+class Sentences(NamedTuple):
+    """The pair that attention is of, as it was written."""
+
+    source: str
+    target: str
+    source_language: str = ""
+    target_language: str = ""
+
+
+def write_attention_page(attention: Attention, pair: Sentences, path: Path) -> None:
+    content: dict[str, Any] = {
+        "N": attention.cross.shape[0],
+        "h": attention.cross.shape[1],
+        "first_layer": sharpest_layer(attention.cross),
+        "source": _side(attention.source),
+        "target": _side(attention.target),
+        "source_text": pair.source,
+        "target_text": pair.target,
+        "source_language": pair.source_language,
+        "target_language": pair.target_language,
+        **{kind: _packed(getattr(attention, kind)) for kind in KINDS},
+    }
+    parts = {
+        "TITLE": html.escape(f"Attention: {pair.source}"),
+        "STYLE": (_PAGE / "attention.css").read_text(encoding="utf-8"),
+        "SCRIPT": (_PAGE / "attention.js").read_text(encoding="utf-8"),
+        "DATA": _for_script(content),
+    }
+    page = (_PAGE / "attention.html").read_text(encoding="utf-8")
+    # In one pass: what is put in may hold anything, a placeholder too.
+    _write(path, re.sub("@(TITLE|STYLE|SCRIPT|DATA)@", lambda found: parts[found[1]], page))
+
+
+def write_attention_data(attention: Attention, pair: Sentences, path: Path) -> None:
+    """Every weight as a number: `cross[layer][head][row][column]`, rows and columns named by pieces."""
+    content = {
+        "source_text": pair.source,
+        "target_text": pair.target,
+        "source": attention.source,
+        "target": attention.target,
+        **{kind: _rounded(getattr(attention, kind)) for kind in KINDS},
+    }
+    _write(path, json.dumps(content, ensure_ascii=False) + "\n")
+
+
+def _side(pieces: list[str]) -> dict[str, Any]:
+    words, owners = group_pieces(pieces)
+    return {"pieces": pieces, "words": words, "owners": owners}
+
+
+def _packed(weights: Tensor) -> str:
+    """16 bits a weight, which is finer than anyone sees."""
+    steps = (weights.double() * 65_535).round().clamp(0, 65_535).to(torch.int32)
+    return base64.b64encode(steps.numpy().astype("<u2").tobytes()).decode("ascii")
+
+
+def _rounded(weights: Tensor) -> Any:
+    return [[[[round(w, 6) for w in row] for row in head] for head in layer] for layer in weights.tolist()]
+
+
+def _for_script(content: dict[str, Any]) -> str:
+    """JSON that no text can end early: "</script>" and comments stay what they are, text."""
+    return json.dumps(content, ensure_ascii=False).replace("<", "\\u003c").replace("\u2028", "\\u2028")
+
+
+def _write(path: Path, text: str) -> None:
+    with disk_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")

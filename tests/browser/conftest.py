@@ -1,0 +1,43 @@
+"""A browser: Debian's chromium, driven by Playwright. Where one of the two is absent, these tests skip and say so."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Open = Callable[[Path], Any]
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    if program is None:
+        pytest.skip("chromium is not installed: make browser")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_page(chromium: Any) -> Iterator[Open]:
+    """`open_page(path)`: a page of ours. Whatever it complains of, or asks the network for, fails the test."""
+    context = chromium.new_context(viewport={"width": 1280, "height": 900})
+    page = context.new_page()
+    complaints: list[str] = []
+    page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("request", lambda request: None if request.url.startswith("file:") else complaints.append(request.url))
+
+    def opened(path: Path, fragment: str = "") -> Any:
+        page.goto(path.absolute().as_uri() + fragment)
+        return page
+
+    yield opened
+    context.close()
+    assert complaints == []

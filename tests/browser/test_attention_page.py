@@ -1,0 +1,112 @@
+"""The attention page as a reader uses it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from heedful.decoding.translator import Attention
+from heedful.views.attention_page import Sentences, write_attention_page
+
+pytestmark = pytest.mark.browser
+
+SOURCE = ["▁the", "▁ha", "t", "</s>"]
+TARGET = ["▁der", "▁Hut", "</s>"]
+N, H = 2, 3
+
+
+def attention() -> Attention:
+    """In layer 1, head 2 every row of the translation looks at the second piece alone; elsewhere evenly."""
+    cross = torch.full((N, H, 3, 4), 0.25)
+    cross[0, 1] = torch.eye(4)[1]
+    return Attention(SOURCE, TARGET, torch.full((N, H, 4, 4), 0.25), torch.eye(3).expand(N, H, 3, 3), cross)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    write_attention_page(attention(), Sentences("the hat", "der Hut", "en", "de"), tmp_path / "page.html")
+    return tmp_path / "page.html"
+
+
+def labels(page: Any, which: str) -> list[str]:
+    texts: list[str] = page.locator(f"#lines g[data-{which}] text").all_text_contents()
+    return texts
+
+
+def test_every_head_has_its_picture(open_page: Any, path: Path) -> None:
+    page = open_page(path)
+    assert page.locator("#grid button").count() == N * (H + 1)
+    assert page.locator("#grid button[aria-pressed=true]").count() == 1
+    assert "the hat" in page.locator("#pair").text_content()
+    assert labels(page, "row") == ["der", "Hut", "</s>"]
+    assert labels(page, "column") == ["the", "hat", "</s>"]
+
+
+def test_a_head_is_chosen_by_click_and_by_key(open_page: Any, path: Path) -> None:
+    page = open_page(path)
+    page.get_by_label("Layer 1 of 2, head 2 of 3").click()
+    assert page.locator("#chosen").text_content() == "Layer 1 of 2, head 2 of 3"
+    assert page.url.endswith("#cross/words/1/2")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")  # there is no third layer
+    assert page.locator("#chosen").text_content() == "Layer 2 of 2, head 3 of 3"
+
+
+def test_the_weights_are_drawn(open_page: Any, path: Path) -> None:
+    page = open_page(path, "#cross/pieces/1/2")
+    links = page.locator("#lines .link")
+    assert links.count() == 3  # one from each row, to the second piece
+    drawn = [(link.get_attribute("data-column"), link.get_attribute("stroke-opacity")) for link in links.all()]
+    assert drawn == [("1", "1")] * 3
+    cells = page.locator("#heat .cell")
+    assert cells.count() == 12
+    assert [cell.get_attribute("fill-opacity") for cell in cells.all()[:4]] == ["0.0000", "1.0000", "0.0000", "0.0000"]
+
+
+def test_words_are_sums_of_pieces(open_page: Any, path: Path) -> None:
+    page = open_page(path, "#cross/words/1/1")
+    assert [cell.get_attribute("fill-opacity") for cell in page.locator("#heat .cell").all()[:3]] == [
+        "0.2500",
+        "0.5000",
+        "0.2500",
+    ]
+
+
+def test_other_attentions_and_units(open_page: Any, path: Path) -> None:
+    page = open_page(path)
+    page.get_by_label("within the source").check()
+    page.get_by_label("pieces").check()
+    assert labels(page, "row") == labels(page, "column") == SOURCE
+    page.get_by_label("within the translation").check()
+    assert labels(page, "row") == TARGET
+    assert labels(page, "column") == ["<s>", "▁der", "▁Hut"]  # what each position reads
+    assert "masked" in page.locator("#about").text_content()
+
+
+def test_what_a_word_looks_at_is_said(open_page: Any, path: Path) -> None:
+    page = open_page(path, "#cross/words/1/2")
+    page.locator("#lines g[data-row='1']").hover()
+    assert page.locator("#reading").text_content() == "“Hut” looks at: hat 1.00"
+    page.locator("#lines g[data-column='1']").focus()
+    assert page.locator("#reading").text_content().startswith("“hat” is looked at by: der 1.00")
+
+
+@pytest.mark.parametrize("address", ["#", "#nonsense", "#cross/words/9/9", "#encoder/letters/0/x", "#//1/mean"])
+def test_an_address_that_makes_no_sense_shows_the_page(open_page: Any, path: Path, address: str) -> None:
+    page = open_page(path, address)
+    assert page.locator("#lines .unit").count() > 0
+    assert page.locator("#grid button[aria-pressed=true]").count() == 1
+
+
+def test_no_text_can_run(open_page: Any, tmp_path: Path) -> None:
+    text = "</script><img src=x onerror=document.title='run'><script>document.title='run'</script>"
+    pieces = attention()._replace(source=["▁the", text, "t", "</s>"])
+    write_attention_page(pieces, Sentences(text, text), tmp_path / "page.html")
+    page = open_page(tmp_path / "page.html")
+    assert page.title() == f"Attention: {text}"
+    assert page.locator("img").count() == 0
+    assert text in page.locator("#pair").text_content()

@@ -1,0 +1,64 @@
+"""`heedful attend`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+import heedful as api
+from tasks import Program
+
+
+def test_the_weights_are_those_of_the_translation(heedful: Program, model: Path, tmp_path: Path) -> None:
+    done = heedful("attend", model, "a b c", "--out", tmp_path / "data.json")
+    assert (done.code, done.out, done.err) == (0, f"{tmp_path / 'data.json'}\n", "")
+    content = json.loads((tmp_path / "data.json").read_text(encoding="utf-8"))
+    expected = api.load(model, device="cpu").translate("a b c", attention=True)
+    assert expected.attention is not None
+    assert content["target"] == [*expected.tokens, "</s>"]
+    torch.testing.assert_close(torch.tensor(content["cross"]), expected.attention.cross, rtol=0, atol=1e-5)
+
+
+def test_a_translation_that_is_given(heedful: Program, tiny_run: Path, tmp_path: Path) -> None:
+    assert heedful("attend", tiny_run, "a b c", "--target", "c b", "--out", tmp_path / "data.json").code == 0
+    content = json.loads((tmp_path / "data.json").read_text(encoding="utf-8"))
+    assert content["target_text"] == "c b"
+    for row in content["cross"][0][0]:
+        assert sum(row) == pytest.approx(1, abs=1e-4)
+
+
+@pytest.mark.parametrize("name", ["page.html", "figure.png", "figure.svg"])
+def test_pages_and_pictures(heedful: Program, model: Path, tmp_path: Path, name: str) -> None:
+    if name != "page.html":
+        pytest.importorskip("matplotlib")
+    assert heedful("attend", model, "a b c", "--target", "c b a", "--out", tmp_path / name).code == 0
+    assert (tmp_path / name).stat().st_size > 5_000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["a b", "--out", "page.pdf"], 2, ".html, .png, .svg, .json"),
+        (["a b"], 2, "--out"),
+        (["", "--out", "page.html"], 3, "TEXT is empty"),
+        (["a b", "--target", "  ", "--out", "page.html"], 3, "--target is empty"),
+        ([" ".join("abcdefgh" * 20), "--out", "page.html"], 3, "pieces, more than the 40"),
+        (["a \udc80", "--out", "page.html"], 3, "lone surrogate"),
+    ],
+)
+def test_wrong_usage(
+    heedful: Program,
+    model: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    code: int,
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = heedful("attend", model, *arguments)
+    assert (done.code, message in done.err) == (code, True), done.err
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,87 @@
+"""The attention page, sheet and data: every weight is there, and no text can break out of the page."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from heedful.decoding.translator import Attention
+from heedful.views.attention_page import KINDS, Sentences, write_attention_data, write_attention_page
+from heedful.views.heads_figure import draw_heads
+
+SOURCE = ["▁the", "▁ha", "t", "</s>"]
+TARGET = ["▁der", "▁Hut", "</s>"]
+PAIR = Sentences("the hat", "der Hut", "en", "de")
+
+
+@pytest.fixture
+def attention() -> Attention:
+    """N = 2, h = 3; each row sums to 1, each different."""
+    generator = torch.Generator().manual_seed(1)
+
+    def weights(rows: int, columns: int) -> torch.Tensor:
+        return torch.randn(2, 3, rows, columns, generator=generator).softmax(dim=-1)
+
+    return Attention(SOURCE, TARGET, weights(4, 4), weights(3, 3).tril(), weights(3, 4))
+
+
+def embedded(page: str) -> dict[str, object]:
+    found = re.search(r'<script id="data" type="application/json">(.*?)</script>', page, re.S)
+    assert found
+    content: dict[str, object] = json.loads(found[1])
+    return content
+
+
+def test_every_weight_is_in_the_page(attention: Attention, tmp_path: Path) -> None:
+    write_attention_page(attention, PAIR, tmp_path / "deep" / "page.html")
+    content = embedded((tmp_path / "deep" / "page.html").read_text(encoding="utf-8"))
+    assert (content["N"], content["h"], content["source_text"]) == (2, 3, "the hat")
+    assert content["source"] == {"pieces": SOURCE, "words": ["the", "hat", "</s>"], "owners": [0, 1, 1, 2]}
+    for kind in KINDS:
+        numbers = np.frombuffer(base64.b64decode(str(content[kind])), "<u2").astype(np.float64) / 65_535
+        expected = getattr(attention, kind)
+        np.testing.assert_allclose(numbers.reshape(expected.shape), expected, atol=1e-5)
+
+
+def test_nothing_is_fetched(attention: Attention, tmp_path: Path) -> None:
+    write_attention_page(attention, PAIR, tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    addresses = set(re.findall(r"https?://[^\"'\s]+", page))
+    assert addresses == {"http://www.w3.org/2000/svg"}  # a name, not a place
+    assert "src=" not in page
+    assert "@DATA@" not in page
+
+
+NASTY = ["</script><script>alert(1)</script>", "<!-- a", "@DATA@ @TITLE@", 'a\u2028b & "c" \'']
+
+
+@pytest.mark.parametrize("text", NASTY)
+def test_text_stays_text(attention: Attention, tmp_path: Path, text: str) -> None:
+    nasty = attention._replace(source=["▁the", text, "t", "</s>"])
+    write_attention_page(nasty, Sentences(text, text), tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    content = embedded(page)
+    assert content["source_text"] == text
+    assert page.count("<script") == 2
+    assert page.count("</title>") == 1
+
+
+def test_the_data_have_every_weight(attention: Attention, tmp_path: Path) -> None:
+    write_attention_data(attention, PAIR, tmp_path / "data.json")
+    content = json.loads((tmp_path / "data.json").read_text(encoding="utf-8"))
+    assert (content["source"], content["target"]) == (SOURCE, TARGET)
+    for kind in KINDS:
+        torch.testing.assert_close(torch.tensor(content[kind]), getattr(attention, kind), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize(("name", "start"), [("figure.png", b"\x89PNG"), ("figure.svg", b"<?xml")])
+def test_the_sheet(attention: Attention, tmp_path: Path, name: str, start: bytes) -> None:
+    pytest.importorskip("matplotlib")
+    draw_heads(attention, tmp_path / name)
+    assert (tmp_path / name).read_bytes().startswith(start)

@@ -26,6 +26,8 @@ def test_the_demo_prints_scores_examples_and_a_picture(tmp_path: Path) -> None:
     assert "verb-final" in text
     assert (tmp_path / "run" / "attention.png").read_bytes().startswith(b"\x89PNG")
     assert str(tmp_path / "run" / "attention.png") in text
+    assert str(tmp_path / "run" / "attention.html") in text
+    assert "<!doctype html>" in (tmp_path / "run" / "attention.html").read_text(encoding="utf-8")
     first = next(builtin.pairs("test", 1))
     assert f"  English  {first.english}" in printed
     assert f"  right    {first.german}" in printed

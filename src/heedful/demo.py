@@ -15,6 +15,7 @@ from heedful.evaluation.scores import bleu, chrf
 from heedful.recipes import Settings
 from heedful.text import builtin
 from heedful.training.run import train_settings
+from heedful.views.attention_page import Sentences, write_attention_page
 from heedful.views.figure import draw_cross_attention, require_matplotlib
 
 TEST_PAIRS = 1_000
@@ -48,7 +49,7 @@ def demo(out: Path, settings: Settings = SETTINGS, test_pairs: int = TEST_PAIRS)
     yield f"On {len(test):,} sentences of the built-in pair that were not in training:"
     yield from report(hypotheses, test)
     yield from _examples(test[:SHOWN], hypotheses)
-    yield from _picture(translator, _for_picture(test), out / "attention.png")
+    yield from _pictures(translator, _for_picture(test), out)
     yield from _next_steps(out)
 
 
@@ -82,12 +83,16 @@ def _for_picture(pairs: list[builtin.Pair]) -> str:
     return next(fitting, pairs[0]).english
 
 
-def _picture(translator: Translator, text: str, path: Path) -> Iterator[str]:
-    attention = translator.translate(text, attention=True).attention
+def _pictures(translator: Translator, text: str, out: Path) -> Iterator[str]:
+    translation = translator.translate(text, attention=True)
+    attention = translation.attention
     assert attention is not None  # asked for
-    draw_cross_attention(attention, path)
+    picture, page = out / "attention.png", out / "attention.html"
+    draw_cross_attention(attention, picture)
+    write_attention_page(attention, Sentences(text, translation.text, "English", "German"), page)
     yield ""
-    yield f"What each word of a translation was made from: {path}"
+    yield f"What each word of a translation was made from: {picture}"
+    yield f"Every head of every layer, for a browser: {page}"
 
 
 def _next_steps(out: Path) -> Iterator[str]:
@@ -97,5 +102,6 @@ def _next_steps(out: Path) -> Iterator[str]:
     yield ""
     yield "Next:"
     yield f'  echo "The old man is looking for his red hat." | {program} translate {out}'
+    yield f'  {program} attend {out} "The old man is looking for his red hat." --out page.html'
     yield f"  {program} info {out}"
     yield f"  {program} train --source S --target T --valid-source VS --valid-target VT --out runs/mine"

@@ -49,11 +49,10 @@ formats: setup $(LIBRE)/.ready
 	$(BIN)/pytest -m formats -rs tests/formats
 
 # Its pins and ours do not go together: an environment of its own.
-$(LIBRE)/.ready:
+$(LIBRE)/.ready: Makefile
 	$(PYTHON) -m venv $(LIBRE)
-	@$(LIBRE)/bin/pip install --quiet --disable-pip-version-check libretranslate==1.9.6 || \
-	  echo "left out, because it does not install: libretranslate"
-	@touch $@
+	@$(LIBRE)/bin/pip install --quiet --disable-pip-version-check libretranslate==1.9.6 && touch $@ || \
+	  { echo "left out, because it does not install: libretranslate"; rm -f $(LIBRE)/bin/libretranslate; }
 
 # Beside the peers, each as it installs: docs/performance.md. A peer that does not install is left out, and said so.
 # DATA_ROOT=DIR: train on Multi30k instead of the built-in pair. MODEL=RUN: decode with this model instead of the

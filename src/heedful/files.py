@@ -37,6 +37,7 @@ def new_directory(final: Path, needed: int | None = None) -> Iterator[Path]:
     An older `final` is exchanged in one step, so that at every moment one of the two is there, whole.
     `needed` is its size in bytes where that is known: a full disk is then reported with it.
     """
+    final = Path(os.path.abspath(final))  # "." has no name
     unfinished = final.parent / f"{_UNFINISHED}{final.name}"
     with disk_errors(final, needed):
         final.parent.mkdir(parents=True, exist_ok=True)
@@ -69,6 +70,7 @@ def write_durably(path: Path, content: bytes) -> None:
     """Replaces a file in one step."""
     beside = path.with_name(f"{_UNFINISHED}{path.name}")
     with disk_errors(path, len(content)):
+        path.parent.mkdir(parents=True, exist_ok=True)
         try:
             beside.write_bytes(content)
             flush(beside)

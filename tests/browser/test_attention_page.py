@@ -95,7 +95,9 @@ def test_what_a_word_looks_at_is_said(open_page: Any, path: Path) -> None:
     assert page.locator("#reading").text_content().startswith("“hat” is looked at by: der 1.00")
 
 
-@pytest.mark.parametrize("address", ["#", "#nonsense", "#cross/words/9/9", "#encoder/letters/0/x", "#//1/mean"])
+@pytest.mark.parametrize(
+    "address", ["#", "#nonsense", "#constructor/toString", "#cross/words/9/9", "#encoder/letters/0/x", "#//1/mean"]
+)
 def test_an_address_that_makes_no_sense_shows_the_page(open_page: Any, path: Path, address: str) -> None:
     page = open_page(path, address)
     assert page.locator("#lines .unit").count() > 0

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -36,6 +39,15 @@ def test_pages_and_pictures(heedful: Program, model: Path, tmp_path: Path, name:
         pytest.importorskip("matplotlib")
     assert heedful("attend", model, "a b c", "--target", "c b a", "--out", tmp_path / name).code == 0
     assert (tmp_path / name).stat().st_size > 5_000
+
+
+def test_a_name_that_is_no_text_and_pieces_that_are_formulas(model: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    out = os.fsencode(tmp_path) + b"/p\xff.png"
+    call = [sys.executable, "-m", "heedful", "attend", model, "a $$ b $_$", "--target", "$$ $x$", "--out", out]
+    done = subprocess.run(call, capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (0, out + b"\n"), done.stderr
+    assert os.path.exists(out)
 
 
 @pytest.mark.parametrize(

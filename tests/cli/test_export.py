@@ -17,10 +17,21 @@ LINES = ["a b c", "h g f e d", "b"]
 def test_every_format_from_a_run(heedful: Program, tiny_run: Path, tmp_path: Path, tool: str, name: str) -> None:
     if tool != "marian":
         pytest.importorskip("ctranslate2")
-    for _ in range(2):  # the second time over the first
-        done = heedful("export", tiny_run, "--to", tool, "--out", tmp_path / name, "--languages", "en", "de")
-        assert (done.code, done.out, done.err) == (0, f"{tmp_path / name}\n", "")
+    languages = [] if tool == "ctranslate2" else ["--languages", "en", "de"]
+    done = heedful("export", tiny_run, "--to", tool, "--out", tmp_path / name, *languages)
+    assert (done.code, done.out, done.err) == (0, f"{tmp_path / name}\n", "")
     assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_nothing_is_replaced(heedful: Program, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even what has the names of our files: it may have been trained on."""
+    assert heedful("export", model, "--to", "marian", "--out", tmp_path / "hf").code == 0
+    again = heedful("export", model, "--to", "marian", "--out", tmp_path / "hf")
+    assert (again.code, "exists" in again.err) == (2, True)
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    for here in (".", ""):
+        assert heedful("export", model, "--to", "marian", "--out", here).code == 2
 
 
 def test_ctranslate2_says_what_heedful_says(heedful: Program, model: Path, tmp_path: Path) -> None:
@@ -53,16 +64,19 @@ def test_to_marian_and_back(heedful: Program, model: Path, tmp_path: Path) -> No
         (["--to", "marian"], "--out"),
         (["--to", "argos", "--out", "x.zip"], "must end in .argosmodel"),
         (["--to", "marian", "--out", "x", "--quantization", "int8"], "--quantization is for ctranslate2"),
+        (["--to", "ctranslate2", "--out", "x", "--languages", "en", "de"], "--languages is for argos and marian"),
+        (["--to", "marian", "--out", "x", "--languages", "\udcff", "de"], "no name of a language"),
+        (["--to", "argos", "--out", "full/file/x.argosmodel", "--languages", "en", "de"], "cannot be written"),
         (["--to", "argos", "--out", "x.argosmodel"], "named by its languages"),
-        (["--to", "ctranslate2", "--out", "full"], "exists and is no ctranslate2 export"),
-        (["--to", "marian", "--out", "full/file"], "exists and is no marian export"),
+        (["--to", "ctranslate2", "--out", "full"], "exists. Choose another name"),
+        (["--to", "marian", "--out", "full/file"], "exists. Choose another name"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_wrong_usage(
     heedful: Program, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
 ) -> None:
-    if "named" in message:
+    if "argos" in arguments:
         pytest.importorskip("ctranslate2")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "full").mkdir()

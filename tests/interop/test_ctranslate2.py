@@ -15,7 +15,8 @@ from heedful.config import EOS
 from heedful.decoding.translator import Translator
 from heedful.errors import ModelError, UsageError
 from heedful.interop import ctranslate2 as ours
-from heedful.interop.ctranslate2 import FILES, TOKENIZER, write_ctranslate2
+from heedful.interop.ctranslate2 import TOKENIZER, write_ctranslate2
+from heedful.interop.shape import NEVER
 from heedful.storage.model_directory import Model
 from heedful.text.lines import one_line
 
@@ -72,22 +73,33 @@ def test_text_in_text_out_with_the_files_alone(model: Model, tmp_path: Path) -> 
         assert one_line(processor.decode(found.hypotheses[0])) == said.text
 
 
-def test_what_is_never_said_is_never_said(random_model: Any, tmp_path: Path) -> None:
-    """The likeliest piece is the start symbol here, and neither says it."""
+@pytest.mark.parametrize("bias", [NEVER, 0.0], ids=["as it is", "the control: no bias"])
+def test_what_is_never_said_is_never_said(
+    random_model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bias: float
+) -> None:
+    """Padding, unknown and start get the embedding of a piece that it says, larger: without the bias it says them."""
+    monkeypatch.setattr(ours, "NEVER", bias)
     model = random_model()
-    with torch.no_grad():
-        model.transformer.embedding.weight_VD[:EOS] = 10 * model.transformer.embedding.weight_VD[EOS + 1]
-    translator = loaded(model, tmp_path / "out")
     [source] = sentences(model, 7)
-    [found] = translator.translate_batch(
-        [model.tokenizer.pieces(source[:-1])], beam_size=4, num_hypotheses=4, max_decoding_length=9
-    )
-    assert not {"<pad>", "<unk>", "<s>"} & {piece for said in found.hypotheses for piece in said}
+    names = model.tokenizer.pieces(source[:-1])
+
+    def said(directory: Path) -> set[str]:
+        options = {"beam_size": 4, "num_hypotheses": 4, "max_decoding_length": 9}
+        [found] = loaded(model, directory).translate_batch([names], **options)
+        return {piece for hypothesis in found.hypotheses for piece in hypothesis}
+
+    usual = [
+        model.tokenizer.pieces(range(model.tokenizer.vocab_size)).index(piece) for piece in sorted(said(tmp_path / "1"))
+    ]
+    with torch.no_grad():
+        model.transformer.embedding.weight_VD[:EOS] = 3 * model.transformer.embedding.weight_VD[usual[0]]
+    assert bool({"<pad>", "<unk>", "<s>"} & said(tmp_path / "2")) == (bias == 0)
 
 
 def test_the_directory(model: Model, tmp_path: Path) -> None:
     write_ctranslate2(model, tmp_path / "out")
-    assert {path.name for path in (tmp_path / "out").iterdir()} == FILES
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert names == {"model.bin", "config.json", "shared_vocabulary.json", "sentencepiece.model"}
     assert json.loads((tmp_path / "out" / "config.json").read_text())["add_source_eos"] is True
     assert (tmp_path / "out" / TOKENIZER).read_bytes() == model.tokenizer.model
 

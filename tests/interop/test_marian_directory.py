@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -16,8 +17,19 @@ from oracle import log_probabilities, sentences
 from heedful.config import BOS
 from heedful.decoding.translator import Translator
 from heedful.errors import HeedfulError, ModelError
-from heedful.interop.marian import BIAS, CONFIG, EMBEDDING, FILES, SOURCE, TARGET, VOCABULARY, WEIGHTS, write_marian
+from heedful.interop.marian import (
+    BIAS,
+    CONFIG,
+    EMBEDDING,
+    SOURCE,
+    TARGET,
+    VOCABULARY,
+    WEIGHTS,
+    sines_then_cosines,
+    write_marian,
+)
 from heedful.interop.marian_import import read_marian
+from heedful.model.embeddings import sinusoids
 from heedful.storage.model_directory import Model
 from heedful.text.lines import one_line
 from heedful.text.tokenizer import learn
@@ -43,7 +55,10 @@ def theirs(exported: Path) -> Any:
 
 
 def test_the_directory(exported: Path) -> None:
-    assert {path.name for path in exported.iterdir()} == FILES
+    assert {path.name for path in exported.iterdir()} == {
+        *("config.json", "generation_config.json", "model.safetensors", "vocab.json"),
+        *("source.spm", "target.spm", "tokenizer_config.json"),
+    }
 
 
 def test_transformers_has_our_probabilities(theirs: Any, model: Model) -> None:
@@ -132,6 +147,20 @@ def with_pickle(directory: Path) -> None:
     (directory / WEIGHTS).rename(directory / "pytorch_model.bin")
 
 
+def with_pipe(directory: Path) -> None:
+    (directory / WEIGHTS).unlink()
+    os.mkfifo(directory / WEIGHTS)
+
+
+def with_bytes_in_the_tokeniser(directory: Path) -> None:
+    """A piece of two letters becomes two bytes that are no UTF-8."""
+    content = (directory / SOURCE).read_bytes()
+    piece = "\u2581ba".encode()
+    assert content.count(piece)
+    for name in (SOURCE, TARGET):
+        (directory / name).write_bytes(content.replace(piece, b"\xe2\x96\x81\xff\xfe", 1))
+
+
 def with_other_target(directory: Path) -> None:
     (directory / TARGET).write_bytes(learn(["some other words"] * 3, 300).model)
 
@@ -158,6 +187,11 @@ REFUSED = {
     "huge": (with_config(encoder_layers=10**9, decoder_layers=10**9), "far too few numbers"),
     "other facts": (with_config(heedful={"text": {"max_length": "long"}}), "max_length"),
     "odd facts": (with_config(heedful=[1]), "does not describe a model"),
+    "huge dropout": (with_config(dropout=10**400), "does not describe a model"),
+    "huge alpha": (with_config(heedful={"decoding": {"alpha": 10**400}}), "does not describe a model"),
+    "no language": (with_config(heedful={"text": {"source_language": "\ud800"}}), "no name of a language"),
+    "a pipe": (with_pipe, "not a plain file"),
+    "no text in the tokeniser": (with_bytes_in_the_tokeniser, "no text|damaged"),
     "a pickle": (with_pickle, "pickle"),
     "two tokenisers": (with_other_target, "differ"),
     "other numbers": (with_other_numbers, "numbers the pieces otherwise"),
@@ -166,6 +200,11 @@ REFUSED = {
     "another projection": (
         with_weights(lambda w: w.update({"lm_head.weight": w[EMBEDDING] + 1})),
         "lm_head.weight differs",
+    ),
+    "whole numbers": (with_weights(lambda w: w.update({EMBEDDING: w[EMBEDDING].char()})), "torch.int8"),
+    "learned positions": (
+        with_weights(lambda w: w.update({"model.decoder.embed_positions.weight": torch.ones(9, 24)})),
+        "not the table of sinusoids",
     ),
     "a bias": (with_weights(plus_one), "has no bias"),
     "no JSON": (lambda directory: (directory / CONFIG).write_text("{"), "cannot be read"),
@@ -186,7 +225,7 @@ def test_what_is_not_of_our_kind_is_refused_by_name(own: Path, kind: str) -> Non
 def test_the_copies_that_old_files_have_are_no_matter(own: Path) -> None:
     def edit(weights: dict[str, torch.Tensor]) -> None:
         weights["lm_head.weight"] = weights[EMBEDDING].clone()
-        weights["model.encoder.embed_positions.weight"] = torch.zeros(3, 4)
+        weights["model.encoder.embed_positions.weight"] = sinusoids(100, 24)[:, sines_then_cosines(24)].half()
         del weights[BIAS]
 
     with_weights(edit)(own)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+import struct
 from pathlib import Path
 
 import numpy as np
@@ -85,3 +86,12 @@ def test_the_sheet(attention: Attention, tmp_path: Path, name: str, start: bytes
     pytest.importorskip("matplotlib")
     draw_heads(attention, tmp_path / name)
     assert (tmp_path / name).read_bytes().startswith(start)
+
+
+def test_a_long_sentence_is_drawn_coarser_not_larger(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    pieces = ["▁a"] * 200
+    long = Attention(pieces, pieces, *(torch.full((2, 3, 200, 200), 0.005) for _ in range(3)))
+    draw_heads(long, tmp_path / "figure.png")
+    width, height = struct.unpack(">II", (tmp_path / "figure.png").read_bytes()[16:24])
+    assert max(width, height) <= 8_001

@@ -15,7 +15,6 @@ from heedful.storage.model_directory import Model, is_model, write_model
 from heedful.storage.run_directory import open_model
 
 log = logging.getLogger("heedful")
-_FILES = {"ctranslate2": ctranslate2.FILES, "marian": marian.FILES}
 
 
 def export(arguments: argparse.Namespace) -> None:
@@ -37,13 +36,15 @@ def _check(arguments: argparse.Namespace, out: Path) -> None:
     """Before anything is read: what cannot be written, and what would be lost."""
     if arguments.to == "marian" and arguments.quantization:
         raise UsageError("--quantization is for ctranslate2 and argos; transformers has its own when it loads a model.")
+    if arguments.to == "ctranslate2" and arguments.languages:
+        raise UsageError("--languages is for argos and marian; a CTranslate2 model has no place for them.")
     if arguments.to == "argos":
         if out.suffix != SUFFIX:
             raise UsageError(f'--out must end in {SUFFIX} for argos, not "{out.name}".')
         if out.is_dir():
             raise UsageError(f"--out {out} is a directory. Choose another name.")
-    elif out.exists() and not (out.is_dir() and {one.name for one in out.iterdir()} <= _FILES[arguments.to]):
-        raise UsageError(f"--out {out} exists and is no {arguments.to} export. Choose another name.")
+    elif out.exists():
+        raise UsageError(f"--out {out} exists. Choose another name, or remove it first.")
 
 
 def _in_languages(model: Model, codes: list[str] | None) -> Model:

@@ -19,7 +19,7 @@ from heedful.storage.model_directory import Model
 from heedful.text.languages import language_name
 
 SUFFIX = ".argosmodel"
-_PACKAGE, _ARGOS = "1.0", "1.11"  # versions: of the package, and of the Argos Translate that it was tried with
+_PACKAGE, _ARGOS = "1.0", "1.11"  # versions: of the package, and of the Argos Translate that it is for
 _CODE = re.compile(r"[A-Za-z]{2,8}([_-][A-Za-z0-9]{2,8})*")
 
 
@@ -47,7 +47,6 @@ def write_argos(model: Model, path: Path, quantization: str | None = None) -> No
         with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
             for name, content in files.items():
                 archive.writestr(_entry(f"{top}/{name}"), content)
-        path.parent.mkdir(parents=True, exist_ok=True)
         write_durably(path, packed.read_bytes())
 
 

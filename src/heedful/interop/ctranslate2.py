@@ -22,7 +22,6 @@ from heedful.model.layers import AddAndNorm, DecoderLayer, EncoderLayer
 from heedful.storage.model_directory import Model
 
 TOKENIZER = "sentencepiece.model"
-FILES = {"model.bin", "config.json", "shared_vocabulary.json", TOKENIZER}
 
 
 def write_ctranslate2(model: Model, directory: Path, quantization: str | None = None) -> None:

@@ -27,7 +27,6 @@ from heedful.storage.model_directory import Model, write_tensors
 
 CONFIG, GENERATION, WEIGHTS, VOCABULARY = "config.json", "generation_config.json", "model.safetensors", "vocab.json"
 SOURCE, TARGET, TOKENIZER = "source.spm", "target.spm", "tokenizer_config.json"
-FILES = {CONFIG, GENERATION, WEIGHTS, VOCABULARY, SOURCE, TARGET, TOKENIZER}
 EMBEDDING, BIAS = "model.shared.weight", "final_logits_bias"
 
 

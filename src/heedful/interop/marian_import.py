@@ -31,6 +31,7 @@ from heedful.interop.marian import (
     sines_then_cosines,
 )
 from heedful.interop.shape import NEVER_SAID
+from heedful.model.embeddings import sinusoids
 from heedful.model.transformer import Transformer
 from heedful.storage.model_directory import Model, TextFacts, of_types, read_tensors, require_size, with_weights
 from heedful.text.tokenizer import Tokenizer
@@ -39,6 +40,7 @@ _MOST_JSON = 50_000_000  # bytes: a vocabulary of a million pieces
 # What their files may have beside our weights: the same matrix under other names, and sinusoids.
 _COPIES = ("lm_head.weight", "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight")
 _TABLES = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
+_FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 # Keys that must have this value, and what Marian takes where a key is absent.
 _REQUIRED: dict[str, tuple[Any, Any]] = {
     "model_type": ("marian", ""),
@@ -95,7 +97,7 @@ def _config(content: Mapping[str, Any], path: Path) -> ModelConfig:
         sizes = {ours: content[key] for ours, key in theirs.items()}
         rates = {key: float(content.get(key, 0.0)) for key in ("dropout", "attention_dropout")}
         return of_types(ModelConfig, {**sizes, **rates})
-    except (KeyError, TypeError, ValueError, ConfigError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError, ConfigError) as error:
         raise ModelError(f"{path} does not describe a model: {error}.") from None
 
 
@@ -128,6 +130,9 @@ def _our_weights(theirs: dict[str, Tensor], config: ModelConfig, where: Path) ->
     with torch.device("meta"):
         shapes = {name: tensor.shape for name, tensor in Transformer(config).state_dict().items()}
     known = {name: EMBEDDING if name == "embedding.weight_VD" else marian_name(name) for name in shapes}
+    for name, tensor in theirs.items():
+        if tensor.dtype not in _FLOATS:
+            raise ModelError(f"{where}: {name} is of {tensor.dtype}, which is no plain floating-point number.")
     for ours, name in known.items():
         if name not in theirs or theirs[name].shape != shapes[ours]:
             found = list(theirs[name].shape) if name in theirs else "absent"
@@ -138,6 +143,7 @@ def _our_weights(theirs: dict[str, Tensor], config: ModelConfig, where: Path) ->
         if copy in theirs and not torch.equal(theirs[copy], theirs[EMBEDDING]):
             raise ModelError(f"{where}: {copy} differs from {EMBEDDING}; a model of heedful has one matrix for both.")
     _require_no_bias(theirs, config, where)
+    _require_sinusoids(theirs, config, where)
     back = sines_then_cosines(config.d_model).argsort()
     reads = {"embedding.weight_VD": theirs[EMBEDDING][:, back]}
     reads |= {ours: reordered(ours, theirs[name], back) for ours, name in known.items() if name != EMBEDDING}
@@ -153,10 +159,22 @@ def _require_no_bias(theirs: Mapping[str, Tensor], config: ModelConfig, where: P
         raise ModelError(f"{where}: {BIAS} is not 0; the paper's projection, and heedful's, has no bias.")
 
 
+def _require_sinusoids(theirs: Mapping[str, Tensor], config: ModelConfig, where: Path) -> None:
+    for name in _TABLES:
+        if name in theirs:
+            table_TD = theirs[name].double()
+            rows = table_TD.shape[0]
+            expected_TD = sinusoids(rows, config.d_model)[:, sines_then_cosines(config.d_model)]
+            if table_TD.shape != expected_TD.shape or not torch.allclose(table_TD, expected_TD, atol=0.01):
+                raise ModelError(
+                    f"{where}: {name} is not the table of sinusoids, and a model of heedful computes them."
+                )
+
+
 def _facts(content: Mapping[str, Any], path: Path) -> tuple[TextFacts, DecodingConfig]:
     """What heedful wrote beside Marian's keys; for a directory of another origin, the defaults."""
     own = content.get("heedful", {})
     try:
         return of_types(TextFacts, own.get("text", {})), of_types(DecodingConfig, own.get("decoding", {}))
-    except (AttributeError, TypeError, ValueError, ConfigError) as error:
+    except (AttributeError, TypeError, ValueError, OverflowError, ConfigError) as error:
         raise ModelError(f"{path} does not describe a model: {error}.") from None

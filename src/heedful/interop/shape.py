@@ -25,5 +25,5 @@ def positions_needed(model: Model) -> int:
     """How many positions a tool's fixed table gets: ours has no end, theirs must be chosen. Powers of two."""
     if model.transformer.config.positions == "learned":
         return model.transformer.config.max_positions
-    longest = model.text.max_length + model.decoding.max_extra
+    longest = model.text.max_length + min(model.decoding.max_extra, model.text.max_length)
     return max(1_024, 1 << (longest - 1).bit_length())

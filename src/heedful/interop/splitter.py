@@ -2,7 +2,7 @@
 
 Argos Translate cuts text into sentences by a network (ONNX) that says for every character whether a sentence ends
 there, and downloads one where the package has none. Ours needs no download: each character becomes its class, and one
-convolution over seven characters weighs the classes around it.
+convolution over six characters weighs the classes around it.
 
 A sentence ends with . ! ? and their like before a space, unless a small letter follows; with quotes and brackets closed
 first; with 。 and its like at once. A single letter, a number of up to two digits and a short title (`Mr.`) end none:

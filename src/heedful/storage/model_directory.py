@@ -43,6 +43,9 @@ class TextFacts:
     def __post_init__(self) -> None:
         if self.max_length < 2:
             raise ConfigError(f"text.max_length must be at least 2, not {self.max_length}")
+        for code in (self.source_language, self.target_language):
+            if code.encode("utf-8", "ignore").decode("utf-8") != code:
+                raise ConfigError(f"{code!a} is no name of a language: it is no text")
 
     @classmethod
     def of(cls, data: DataConfig) -> TextFacts:
@@ -87,7 +90,7 @@ def read_model(directory: Path, device: torch.device | str = "cpu") -> Model:
         config = of_types(ModelConfig, content["model"])
         text, decoding = of_types(TextFacts, content["text"]), of_types(DecodingConfig, content["decoding"])
         history = dict(content["history"])
-    except (KeyError, TypeError, ValueError, ConfigError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError, ConfigError) as error:
         raise ModelError(f"{directory / CONFIG} does not describe a model: {error}.") from None
     tokenizer = Tokenizer.read(directory / TOKENIZER)
     if tokenizer.vocab_size != config.vocab_size:
@@ -162,6 +165,8 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
 
 def read_tensors(path: Path, error: type[InputError]) -> dict[str, Tensor]:
     try:
+        if path.exists() and not path.is_file():
+            raise ValueError("not a plain file")  # a pipe may have no end
         with path.open("rb") as stream:
             header = int.from_bytes(stream.read(8), "little")
         if header > _MOST_HEADER:

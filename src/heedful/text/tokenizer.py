@@ -149,6 +149,10 @@ def _load(model: bytes, name: str) -> sentencepiece.SentencePieceProcessor:
         processor = sentencepiece.SentencePieceProcessor(model_proto=model)
     except RuntimeError:
         raise TokenizerError(f"{name} is not a SentencePiece model, or it is damaged.") from None
+    try:
+        processor.id_to_piece(list(range(processor.get_piece_size())))
+    except UnicodeDecodeError:
+        raise TokenizerError(f"{name} is damaged: it has pieces that are no text.") from None
     ids = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
     if ids != (PAD, UNK, BOS, EOS):
         raise TokenizerError(

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from heedful.decoding.translator import Attention
-from heedful.files import disk_errors
+from heedful.files import write_durably
 from heedful.views.figure import sharpest_layer
 from heedful.views.words import group_pieces
 
@@ -54,7 +54,7 @@ def write_attention_page(attention: Attention, pair: Sentences, path: Path) -> N
     }
     page = (_PAGE / "attention.html").read_text(encoding="utf-8")
     # In one pass: what is put in may hold anything, a placeholder too.
-    _write(path, re.sub("@(TITLE|STYLE|SCRIPT|DATA)@", lambda found: parts[found[1]], page))
+    write_durably(path, re.sub("@(TITLE|STYLE|SCRIPT|DATA)@", lambda found: parts[found[1]], page).encode("utf-8"))
 
 
 def write_attention_data(attention: Attention, pair: Sentences, path: Path) -> None:
@@ -66,7 +66,7 @@ def write_attention_data(attention: Attention, pair: Sentences, path: Path) -> N
         "target": attention.target,
         **{kind: _rounded(getattr(attention, kind)) for kind in KINDS},
     }
-    _write(path, json.dumps(content, ensure_ascii=False) + "\n")
+    write_durably(path, (json.dumps(content, ensure_ascii=False) + "\n").encode("utf-8"))
 
 
 def _side(pieces: list[str]) -> dict[str, Any]:
@@ -87,9 +87,3 @@ def _rounded(weights: Tensor) -> Any:
 def _for_script(content: dict[str, Any]) -> str:
     """JSON that no text can end early: "</script>" and comments stay what they are, text."""
     return json.dumps(content, ensure_ascii=False).replace("<", "\\u003c").replace("\u2028", "\\u2028")
-
-
-def _write(path: Path, text: str) -> None:
-    with disk_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")

@@ -37,8 +37,9 @@ def draw_cross_attention(attention: Attention, path: Path) -> None:
     weights = weights_of_words(attention.cross[layer].mean(dim=0), target_owners, source_owners)
     figure, axes = pyplot.subplots(figsize=(1.6 + 0.55 * len(source), 1.4 + 0.42 * len(target)))
     image = axes.imshow(weights.numpy(), cmap="Blues", vmin=0, vmax=1, aspect="auto")
-    axes.set_xticks(range(len(source)), source, rotation=45, ha="left")
-    axes.set_yticks(range(len(target)), target)
+    # "$" is a word, not the beginning of a formula.
+    axes.set_xticks(range(len(source)), source, rotation=45, ha="left", parse_math=False)
+    axes.set_yticks(range(len(target)), target, parse_math=False)
     axes.xaxis.tick_top()
     axes.tick_params(length=0)
     axes.set_xlabel(f"attention over the source, layer {layer + 1} of {len(attention.cross)}, mean of its heads")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from heedful.files import disk_errors
+from heedful.files import write_durably
 from heedful.views.figure import require_matplotlib
 
 Entry = dict[str, Any]
@@ -60,9 +60,7 @@ def write_run_page(entries: Sequence[Entry], title: str, facts: Sequence[str], p
             "</body></html>",
         ]
     )
-    with disk_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(page + "\n", encoding="utf-8")
+    write_durably(path, f"{page}\n".encode())
 
 
 def points(entries: Sequence[Entry], curve: Curve) -> tuple[list[int], list[float]]:

@@ -217,7 +217,7 @@ function choose(change) {
 function addressed() {
   const [kind, unit, layer, head] = location.hash.slice(1).split("/");
   const found = {};
-  if (kind in kinds) found.kind = kind;
+  if (Object.hasOwn(kinds, kind)) found.kind = kind;
   if (["words", "pieces"].includes(unit)) found.unit = unit;
   if (Number.isInteger(+layer) && +layer >= 1 && +layer <= data.N) found.layer = layer - 1;
   if (head === "mean") found.head = "mean";

@@ -76,17 +76,15 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {**kept, "HOME": directory, "XDG_DATA_HOME": directory, "XDG_CONFIG_HOME": directory, "OMP_NUM_THREADS": "1"}
 
 
-def test_argos_translate(packages: dict[str, Path], expected: list[str], home: dict[str, str], tmp_path: Path) -> None:
-    (tmp_path / "lines.json").write_text(json.dumps(LINES), encoding="utf-8")
+@pytest.fixture(scope="module")
+def translated(packages: dict[str, Path], home: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Both packages installed, and the lines translated by Argos Translate."""
+    lines = tmp_path_factory.mktemp("lines") / "lines.json"
+    lines.write_text(json.dumps(LINES), encoding="utf-8")
     script = Path(__file__).parent / "installed.py"
     both = [packages["en_de.argosmodel"], packages["de_en.argosmodel"]]
     done = subprocess.run(
-        [THEIRS / "python", script, tmp_path / "lines.json", *both],
-        env=home,
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=120,
+        [THEIRS / "python", script, lines, *both], env=home, capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 0, done.stderr
     said: list[str] = json.loads(done.stdout.strip().split("\n")[-1])

@@ -58,8 +58,8 @@ def test_has_the_package_and_nothing_else(wheel: Path) -> None:
     assert "heedful/py.typed" in names
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert not any("test" in Path(name).name or name.endswith(".pyc") for name in names)
-    sources = {path.relative_to(ROOT / "src").as_posix() for path in (ROOT / "src").rglob("*.py")}
-    assert sources <= set(names)
+    files = [path for ending in ("py", "html", "css", "js") for path in (ROOT / "src").rglob(f"*.{ending}")]
+    assert {path.relative_to(ROOT / "src").as_posix() for path in files} <= set(names)
 
 
 def test_declares_what_it_needs(wheel: Path) -> None:

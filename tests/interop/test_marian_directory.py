@@ -202,6 +202,10 @@ REFUSED = {
         "lm_head.weight differs",
     ),
     "whole numbers": (with_weights(lambda w: w.update({EMBEDDING: w[EMBEDDING].char()})), "torch.int8"),
+    "one position": (
+        with_weights(lambda w: w.update({"model.encoder.embed_positions.weight": torch.tensor(1.0)})),
+        "not the table of sinusoids",
+    ),
     "learned positions": (
         with_weights(lambda w: w.update({"model.decoder.embed_positions.weight": torch.ones(9, 24)})),
         "not the table of sinusoids",

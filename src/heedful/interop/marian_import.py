@@ -162,8 +162,9 @@ def _require_no_bias(theirs: Mapping[str, Tensor], config: ModelConfig, where: P
 def _require_sinusoids(theirs: Mapping[str, Tensor], config: ModelConfig, where: Path) -> None:
     for name in _TABLES:
         if name in theirs:
-            table_TD = torch.atleast_2d(theirs[name].double())
-            expected_TD = sinusoids(len(table_TD), config.d_model)[:, sines_then_cosines(config.d_model)]
+            table_TD = theirs[name].double()
+            rows = table_TD.shape[0] if table_TD.ndim else 1
+            expected_TD = sinusoids(rows, config.d_model)[:, sines_then_cosines(config.d_model)]
             if table_TD.shape != expected_TD.shape or not torch.allclose(table_TD, expected_TD, atol=0.01):
                 raise ModelError(
                     f"{where}: {name} is not the table of sinusoids, and a model of heedful computes them."

@@ -100,6 +100,8 @@ def test_no_model_and_no_package(
 def test_what_cannot_be_imported(heedful: Program, model: Path, tmp_path: Path) -> None:
     ours = heedful("import", model, "--from", "marian", "--out", tmp_path / "x")
     assert (ours.code, "model_type" in ours.err) == (3, True)
+    empty = heedful("import", tmp_path, "--from", "marian", "--out", tmp_path / "x")
+    assert (empty.code, "has no config.json" in empty.err) == (3, True)
     nothing = heedful("import", tmp_path / "none", "--from", "marian", "--out", tmp_path / "x")
     assert (nothing.code, "There is no directory" in nothing.err) == (3, True)
     (tmp_path / "full").mkdir()

@@ -2,7 +2,7 @@
 
 model.bin · config.json · shared_vocabulary.json · sentencepiece.model (the tokeniser, for whoever calls it)
 
-It differs from `heedful translate` in one formula: its length penalty is |Y|^α, not ((5 + |Y|) / 6)^α.
+docs/formats.md lists what its search does otherwise than ours.
 """
 
 from __future__ import annotations

@@ -58,6 +58,8 @@ _REQUIRED: dict[str, tuple[Any, Any]] = {
 def read_marian(directory: Path) -> Model:
     if not directory.is_dir():
         raise ModelError(f"There is no directory {directory}.")
+    if not (directory / CONFIG).exists():
+        raise ModelError(f"{directory} is no directory of Marian's: it has no {CONFIG}. save_pretrained writes one.")
     content = _read_json(directory / CONFIG)
     config = _config(content, directory / CONFIG)
     tokenizer = _read_tokenizer(directory, config)

@@ -16,7 +16,7 @@ $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "heedful needs Python 3.11 or newer; choose one with: make setup PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[plot,tensorboard,export,dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[plot,tensorboard,export,serve,dev]'
 	@$(BIN)/python -m compileall -q src || true
 	@touch $(READY)
 

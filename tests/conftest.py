@@ -7,15 +7,19 @@ import os
 import random
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 # Before torch is imported, and for the programs that tests start: tests run side by side, a thread each.
 os.environ["OMP_NUM_THREADS"] = "1"
 
 import pytest
+import torch
 from hypothesis import HealthCheck, settings
 
-from heedful.config import DataConfig
+from heedful.config import DataConfig, DecodingConfig, ModelConfig
 from heedful.data.store import Store, write_store
+from heedful.model.transformer import Transformer
+from heedful.storage.model_directory import Model, TextFacts
 from heedful.text.corpus import Pair
 from heedful.text.tokenizer import Tokenizer, learn
 
@@ -74,3 +78,21 @@ def store(tmp_path_factory: pytest.TempPathFactory, tokenizer: Tokenizer) -> Sto
     """1,000 synthetic pairs as a token store."""
     directory = tmp_path_factory.mktemp("store") / "training"
     return write_store(directory, synthetic_pairs(1_000, seed=2), tokenizer, DataConfig(), {"text": "synthetic"})
+
+
+@pytest.fixture(scope="session")
+def random_model(tokenizer: Tokenizer) -> Callable[..., Model]:
+    """`random_model(N=3, positions="learned", …)`: keys of the shape, over a small one."""
+
+    def make(**shape: Any) -> Model:
+        generator = torch.Generator().manual_seed(1)
+        config = ModelConfig(**{"vocab_size": tokenizer.vocab_size, "N": 2, "d_model": 24, "d_ff": 40, "h": 3} | shape)
+        transformer = Transformer(config).eval()
+        with torch.no_grad():
+            for name, parameter in transformer.named_parameters():
+                noise = 0.3 * torch.randn(parameter.shape, generator=generator)
+                parameter.copy_(noise + 1.0 if "norm.weight" in name else noise)
+        text = TextFacts(source_language="en", target_language="de", max_length=60)
+        return Model(transformer, tokenizer, text, DecodingConfig(max_extra=8), {"steps": 7})
+
+    return make

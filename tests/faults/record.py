@@ -35,12 +35,24 @@ ROWS = {
     "R14": ("bad text files", "empty, BOM, CRLF, not UTF-8, 10 MB line, unequal sides, blank lines, no last newline"),
     "R15": ("wrong search", "full-width beam against brute force, beam 1 = greedy, cache = recomputation"),
     "R16": ("neighbours in the batch", "sentences alone and in random batches"),
-    "R17": ("malformed HTTP", ""),
-    "R18": ("limits", ""),
-    "R19": ("load", ""),
-    "R20": ("slow and vanishing clients", ""),
-    "R21": ("shutdown", ""),
-    "R22": ("soak", ""),
+    "R17": (
+        "malformed HTTP",
+        "mutated and odd requests over raw sockets, and the OpenAPI fuzzer: no status ≥ 500, healthy after",
+    ),
+    "R18": (
+        "limits",
+        "body, texts, characters, pieces, alternatives, waiting: exact, before the work, in bounded memory",
+    ),
+    "R19": (
+        "load",
+        "32 clients, p99 ≤ 3 × p50; then four times as many as have room: 503 with Retry-After, goodput ≥ 90 %",
+    ),
+    "R20": (
+        "slow and vanishing clients",
+        "a byte a second, silence, answers not read, disconnects: closed in time, descriptors as before",
+    ),
+    "R21": ("shutdown", "SIGTERM under load: all in flight answered, exit 0"),
+    "R22": ("soak", "no crossed answers, memory growth ≤ 5 %"),
 }
 
 HEAD = """# Reliability

@@ -4,12 +4,43 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.text.sentences import split_text
+from heedful.text.sentences import split_sentences, split_text
 
 _TEXT = st.text(st.sampled_from(list("ab é.!?…。！？ \u00a0\"')»中")), max_size=80)
+
+
+CUT = [
+    ["One sentence."],
+    ["One sentence. ", "And another one! ", "A third? ", "Yes"],
+    ["Wait… ", "What? ", "Really?! ", "Yes. "],
+    ["He said “No.” ", "Then he left."],
+    ["(It rained.)  ", "It stopped."],
+    ["It was in 1990. ", "Then it was so. ", "It ended."],
+    ["This is 3.5 or so. ", "Good."],
+    ["今日は。", "元気ですか？", "「はい。」", "そう"],
+    ["هل أنت هنا؟ ", "نعم."],
+    ["यह है। ", "वह है।"],
+    ["It is e.g. small and so on."],
+    ["Mr. Smith met J. Jones and Dr. Brown."],
+    ["Am 3. Mai und am 13. Juni."],
+    ["version 2.0.1 of the file a.b"],
+    ["Is it? asked he."],
+]
+
+
+@pytest.mark.parametrize("sentences", CUT, ids=lambda sentences: sentences[0])
+def test_where_sentences_end(sentences):
+    assert split_sentences("".join(sentences)) == sentences
+
+
+@given(_TEXT)
+def test_sentences_are_the_text(text):
+    assert "".join(split_sentences(text)) == text
+    assert all(split_sentences(text))
 
 
 def bare(text: str) -> str:
@@ -44,7 +75,7 @@ def test_neighbours_are_joined_while_they_fit(words, longest):
 
 def test_cuts_after_sentences_first():
     text = 'He came in. "Is it late?" she asked! Yes… it was'
-    assert split_text(text, lambda part: len(part) <= 26) == ['He came in. "Is it late?"', "she asked! Yes… it was"]
+    assert split_text(text, lambda part: len(part) <= 26) == ["He came in.", '"Is it late?" she asked!', "Yes… it was"]
 
 
 def test_closing_marks_stay_with_their_sentence():

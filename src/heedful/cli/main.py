@@ -46,6 +46,7 @@ def build_parser() -> tuple[_Parser, dict[str, _Parser]]:
         "score": (_score_options, "log-probability of given translations"),
         "average": (_average_options, "average the newest checkpoints of a run"),
         "attend": (_attend_options, "show what every head attends to"),
+        "serve": (_serve_options, "translate over HTTP: the API of LibreTranslate, and a page"),
         "export": (_export_options, "write a model in the format of another tool"),
         "import": (_import_options, "read a model of another tool's format"),
         "info": (_info_options, "what a model, run or preset is"),
@@ -123,6 +124,15 @@ def _attend_options(parser: _Parser) -> None:
     parser.add_argument("text", metavar="TEXT", help="a sentence to translate")
     parser.add_argument("--target", metavar="TEXT", help="its translation (default: the model's own)")
     parser.add_argument("--out", required=True, metavar="F", help="page.html, figure.png, figure.svg or data.json")
+
+
+def _serve_options(parser: _Parser) -> None:
+    parser.add_argument("models", nargs="+", metavar="MODEL", help=f"{_MODEL_HELP}; several for several pairs")
+    parser.add_argument("--host", default="127.0.0.1", help="0.0.0.0: for other machines too (default: 127.0.0.1)")
+    parser.add_argument("--port", type=int, default=5000, help="0: any that is free (default: 5000)")
+    parser.add_argument(
+        "--engine", choices=("heedful", "ctranslate2"), default="heedful", help="who translates (default: heedful)"
+    )
 
 
 def _export_options(parser: _Parser) -> None:
@@ -216,6 +226,8 @@ def run(parsed: argparse.Namespace) -> None:
         from heedful.cli.average import average as command
     elif parsed.command == "attend":
         from heedful.cli.attend import attend as command
+    elif parsed.command == "serve":
+        from heedful.cli.serve import serve as command
     elif parsed.command == "export":
         from heedful.cli.export import export as command
     elif parsed.command == "import":

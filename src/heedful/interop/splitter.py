@@ -4,9 +4,7 @@ Argos Translate cuts text into sentences by a network (ONNX) that says for every
 there, and downloads one where the package has none. Ours needs no download: each character becomes its class, and one
 convolution over six characters weighs the classes around it.
 
-A sentence ends with . ! ? and their like before a space, unless a small letter follows; with quotes and brackets closed
-first; with 。 and its like at once. A single letter, a number of up to two digits and a short title (`Mr.`) end none:
-two sentences left together do less harm than one cut in two.
+The rules are those of `text/sentences.py`, as far as six characters show.
 """
 
 from __future__ import annotations
@@ -17,9 +15,8 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-ENDS = ".!?…؟۔।॥։"
-ENDS_AT_ONCE = "。！？"
-CLOSES = "\"'”’»)]」』）"
+from heedful.text.sentences import CLOSES, ENDS, ENDS_AT_ONCE
+
 _CLASSES = ("end", "end_at_once", "space", "close", "small", "capital", "other")  # "capital": digits too
 _NOTHING, _WORD_ENDS, _SENTENCE_ENDS, _NEVER, _SENTENCE_ENDS_TOO = range(5)  # what a character can be said to be
 _BEFORE, _AFTER = 3, 2  # characters that are looked at

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,11 +17,13 @@ import torch
 from torch import Tensor
 
 from heedful.config import DataConfig, DecodingConfig, ModelConfig
+from heedful.data.store import Store
 from heedful.errors import ConfigError, InputError, ModelError
 from heedful.files import new_directory, read_at_most
 from heedful.model.transformer import Transformer
 from heedful.storage.manifest import MOST_JSON, verify_manifest, write_manifest
 from heedful.storage.manifest import NAME as MANIFEST
+from heedful.text.profiles import LINES, profile
 from heedful.text.tokenizer import Tokenizer
 from heedful.version import __version__
 
@@ -39,6 +41,8 @@ class TextFacts:
     target_language: str = ""
     lowercase: bool = False
     max_length: int = DataConfig.max_length  # pieces with the end symbol; it was trained on nothing longer
+    source_profile: str = ""  # how its languages are told from each other (text/profiles.py)
+    target_profile: str = ""
 
     def __post_init__(self) -> None:
         if self.max_length < 2:
@@ -48,8 +52,15 @@ class TextFacts:
                 raise ConfigError(f"{code!a} is no name of a language: it is no text")
 
     @classmethod
-    def of(cls, data: DataConfig) -> TextFacts:
-        return cls(data.source_language, data.target_language, data.lowercase, data.max_length)
+    def of(cls, data: DataConfig, store: Store | None = None, tokenizer: Tokenizer | None = None) -> TextFacts:
+        """With the profiles of the languages, where the training text is given."""
+        facts = cls(data.source_language, data.target_language, data.lowercase, data.max_length)
+        if store is None or tokenizer is None:
+            return facts
+        numbers = range(0, len(store), -(-len(store) // LINES))
+        sides = ((side(number)[:-1].tolist() for number in numbers) for side in (store.source, store.target))
+        source, target = (profile(map(tokenizer.decode, side)) for side in sides)
+        return replace(facts, source_profile=source, target_profile=target)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,8 @@ import torch
 
 from heedful import recipes
 from heedful.config import Recipe
-from heedful.errors import CheckpointError, ModelError, UsageError, nearest
+from heedful.data.store import Store
+from heedful.errors import CheckpointError, HeedfulError, ModelError, UsageError, nearest
 from heedful.storage.manifest import verify_manifest
 from heedful.storage.model_directory import (
     TOKENIZER,
@@ -150,6 +151,14 @@ def model_of_checkpoints(run: RunDirectory, steps: list[int], device: torch.devi
     average = {name: (tensor / len(steps)).float() for name, tensor in total.items()}
     config = replace(recipe.model, vocab_size=tokenizer.vocab_size)
     transformer = with_weights(config, average, run.checkpoint(steps[0]) / WEIGHTS)
-    text = TextFacts.of(recipe.data)
+    text = TextFacts.of(recipe.data, _training_text(run), tokenizer)
     history = {"steps": steps[0], "averaged_steps": sorted(steps)}
     return Model(transformer.to(device).eval(), tokenizer, text, recipe.decoding, history)
+
+
+def _training_text(run: RunDirectory) -> Store | None:
+    try:
+        return Store(run.data / "training")
+    except HeedfulError as error:
+        log.warning("the model will not know the languages of its text: %s", error)
+        return None

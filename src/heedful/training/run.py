@@ -162,7 +162,7 @@ def _loop(run: RunDirectory, prepared: Prepared, updater: Updater, progress: Pro
     recipe, training = prepared.recipe, prepared.recipe.training
     respell = respelling(prepared.tokenizer, recipe) if recipe.data.bpe_dropout else None
     batches = Batches(prepared.train, training.batch_tokens, training.seed, respell)
-    text = TextFacts.of(recipe.data)
+    text = TextFacts.of(recipe.data, prepared.train, prepared.tokenizer)
     validation = Validation(prepared.valid, prepared.valid_corpus, prepared.tokenizer, text, recipe.decoding)
     log = RunLog(run.log, keep_bytes=progress.log_bytes)
     padding = batches.padding()

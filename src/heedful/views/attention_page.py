@@ -15,8 +15,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from heedful.decoding.translator import Attention
+from heedful.decoding.translator import Attention, Translator
+from heedful.errors import InputError
 from heedful.files import write_durably
+from heedful.text.lines import check_text
 from heedful.views.figure import sharpest_layer
 from heedful.views.words import group_pieces
 
@@ -33,7 +35,34 @@ class Sentences(NamedTuple):
     target_language: str = ""
 
 
+def attended(translator: Translator, source: str, target: str | None = None) -> tuple[Attention, Sentences]:
+    """Attention of a sentence and its translation: the model's own, or the one that is given."""
+    source_ids = _ids(translator, source, "TEXT")
+    if target is None:
+        translation = translator.translate(source, attention=True)
+        attention, target = translation.attention, translation.text
+    else:
+        attention = translator.attention(source_ids, _ids(translator, target, "--target"))
+    assert attention is not None, "neither empty nor in parts"
+    text = translator.model.text
+    return attention, Sentences(source, target, text.source_language, text.target_language)
+
+
+def _ids(translator: Translator, text: str, name: str) -> list[int]:
+    ids = translator.ids(check_text(text, name))
+    longest = translator.model.text.max_length
+    if len(ids) == 1:
+        raise InputError(f"{name} is empty: there is nothing to attend to.")
+    if len(ids) > longest:
+        raise InputError(f"{name} has {len(ids)} pieces, more than the {longest} that this model was trained on.")
+    return ids
+
+
 def write_attention_page(attention: Attention, pair: Sentences, path: Path) -> None:
+    write_durably(path, attention_page(attention, pair).encode("utf-8"))
+
+
+def attention_page(attention: Attention, pair: Sentences) -> str:
     content: dict[str, Any] = {
         "N": attention.cross.shape[0],
         "h": attention.cross.shape[1],
@@ -54,7 +83,7 @@ def write_attention_page(attention: Attention, pair: Sentences, path: Path) -> N
     }
     page = (_PAGE / "attention.html").read_text(encoding="utf-8")
     # In one pass: what is put in may hold anything, a placeholder too.
-    write_durably(path, re.sub("@(TITLE|STYLE|SCRIPT|DATA)@", lambda found: parts[found[1]], page).encode("utf-8"))
+    return re.sub("@(TITLE|STYLE|SCRIPT|DATA)@", lambda found: parts[found[1]], page)
 
 
 def write_attention_data(attention: Attention, pair: Sentences, path: Path) -> None:

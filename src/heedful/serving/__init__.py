@@ -1,0 +1,1 @@
+"""Models over HTTP: the API of LibreTranslate, and a page to translate with."""

@@ -1,0 +1,151 @@
+"""Between the API and the batches: which model a request needs, its texts as sentences, and the answer to it."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from typing import Any
+
+from heedful.errors import InputError, UsageError
+from heedful.serving.batcher import Batcher
+from heedful.serving.engine import Served
+from heedful.serving.layout import Layout, html_layout, text_layout
+from heedful.serving.limits import Limits
+from heedful.serving.messages import RequestError, TranslateRequest
+from heedful.text.languages import language_name
+from heedful.text.profiles import detect as detect_language
+from heedful.views.attention_page import attended, attention_page
+
+AUTO = "auto"
+
+
+class Desk:
+    def __init__(self, models: Sequence[Served], limits: Limits) -> None:
+        self.limits, self.batcher = limits, Batcher(limits.waiting)
+        self.models: dict[tuple[str, str], Served] = {}
+        for one in models:
+            if (one.source, one.target) in self.models:
+                raise UsageError(
+                    f"Two models translate from {one.source} to {one.target}. Serve one of them, or set "
+                    "data.source_language and data.target_language when they are trained."
+                )
+            self.models[one.source, one.target] = one
+        self.profiles = _profiles(models)
+
+    def languages(self) -> list[dict[str, Any]]:
+        codes = dict.fromkeys(code for pair in self.models for code in pair)
+        return [
+            {
+                "code": code,
+                "name": language_name(code),
+                "targets": [target for source, target in self.models if source == code],
+            }
+            for code in codes
+        ]
+
+    def settings(self) -> dict[str, Any]:
+        source, target = next(iter(self.models))
+        return {
+            "apiKeys": False,
+            "charLimit": self.limits.characters,
+            "filesTranslation": False,
+            "frontendTimeout": 500,
+            "keyRequired": False,
+            "language": {
+                "source": {"code": source, "name": language_name(source)},
+                "target": {"code": target, "name": language_name(target)},
+            },
+            "suggestions": False,
+            "supportedFilesFormat": [],
+        }
+
+    def detect(self, text: str) -> list[dict[str, Any]]:
+        """Languages with how sure it is, of 100; the likeliest first."""
+        found = detect_language(text, self.profiles)
+        if not found:
+            only = next(iter(self.models))[0]  # nothing is known of any language: the first is as good as another
+            found = [(only, 0.0)]
+        return [{"confidence": round(100 * share, 1), "language": language} for language, share in found]
+
+    async def translate(self, asked: TranslateRequest) -> dict[str, Any]:
+        source, detected = asked.source, None
+        if source == AUTO:
+            detected = self.detect("\n".join(asked.texts))[0]
+            source = detected["language"]
+        if source == asked.target and detected:  # it is in that language already
+            found = [[text] for text in asked.texts]
+        else:
+            found = await self._translations(asked, self._model(source, asked.target))
+        return _answer(asked, found, detected)
+
+    async def attend(self, asked: TranslateRequest) -> str:
+        """The page that shows what every head attends to, for one sentence."""
+        model = self._model(asked.source, asked.target)
+        text = " ".join(asked.texts)
+
+        def page() -> str:
+            return attention_page(*attended(model.translator, text))
+
+        try:
+            return await self.batcher.alone(page, model.pieces(text))
+        except InputError as error:
+            raise RequestError(str(error)) from None
+
+    async def _translations(self, asked: TranslateRequest, model: Served) -> list[list[str]]:
+        """For every text its translation and the alternatives to it."""
+        lay_out = html_layout if asked.format == "html" else text_layout
+        layouts = [lay_out(text, model.cut) for text in asked.texts]
+        sentences = [sentence for layout in layouts for sentence in layout.sentences]
+        pieces = [model.pieces(sentence) for sentence in sentences]
+        if sum(pieces) > self.limits.pieces:
+            raise RequestError(f"q has {sum(pieces):,} pieces, more than the {self.limits.pieces:,} of a request.")
+        n_best = 1 + asked.alternatives
+        found = await self.batcher.translate(model.engine, sentences, pieces, n_best)
+        answers, start = [], 0
+        for layout in layouts:
+            own = found[start : start + len(layout.sentences)]
+            start += len(own)
+            answers.append(_ranked(layout, own, n_best, asked.format == "html"))
+        return answers
+
+    def _model(self, source: str, target: str) -> Served:
+        if model := self.models.get((source, target)):
+            return model
+        codes = {code for pair in self.models for code in pair}
+        for code in (source, target):
+            if code not in codes:
+                raise RequestError(f"{code} is not supported")
+        raise RequestError(
+            f"{language_name(target)} ({target}) is not available as a target language from "
+            f"{language_name(source)} ({source})"
+        )
+
+
+def _profiles(models: Sequence[Served]) -> dict[str, str]:
+    """Of each language the first that a model has."""
+    profiles: dict[str, str] = {}
+    for one in models:
+        text = one.translator.model.text
+        for language, known in ((one.source, text.source_profile), (one.target, text.target_profile)):
+            if known:
+                profiles.setdefault(language, known)
+    return profiles
+
+
+def _ranked(layout: Layout, found: list[list[str]], n_best: int, is_html: bool) -> list[str]:
+    """The text with the best translation of every sentence, then with the next best of each: none twice."""
+    texts = []
+    for rank in range(n_best):
+        chosen = [translations[min(rank, len(translations) - 1)] for translations in found]
+        texts.append(layout.filled([html.escape(text, quote=False) for text in chosen] if is_html else chosen))
+    return list(dict.fromkeys(texts))
+
+
+def _answer(asked: TranslateRequest, found: list[list[str]], detected: dict[str, Any] | None) -> dict[str, Any]:
+    """Lists for a list of texts, and single values for one."""
+    answer: dict[str, list[Any]] = {"translatedText": [best for best, *_ in found]}
+    if detected:
+        answer["detectedLanguage"] = [detected] * len(found)
+    if asked.alternatives:
+        answer["alternatives"] = [others for _, *others in found]
+    return {**answer} if asked.is_list else {name: values[0] for name, values in answer.items()}

@@ -1,0 +1,38 @@
+"""What the API's description (/openapi.json) says of bodies and errors; `messages.py` is what holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_TEXT = {"type": "string"}
+_TEXTS = {"anyOf": [_TEXT, {"type": "array", "items": _TEXT}], "description": "a text, or a list of texts"}
+_FIELDS: dict[str, Any] = {
+    "q": _TEXTS,
+    "source": {"type": "string", "description": 'a language of /languages, or "auto"'},
+    "target": {"type": "string", "description": "one of the targets of the source language"},
+    "format": {"type": "string", "enum": ["text", "html"], "default": "text"},
+    "alternatives": {"type": "integer", "minimum": 0, "default": 0},
+    "api_key": {"type": "string", "description": "ignored"},
+}
+
+
+def _object(required: list[str], **fields: Any) -> dict[str, Any]:
+    return {"type": "object", "required": required, "properties": fields}
+
+
+TRANSLATE = _object(["q", "source", "target"], **_FIELDS)
+DETECT = _object(["q"], q=_TEXT, api_key=_FIELDS["api_key"])
+ATTEND = _object(["q", "source", "target"], q=_TEXT, source=_FIELDS["source"], target=_FIELDS["target"])
+
+_ERROR = {"content": {"application/json": {"schema": _object(["error"], error=_TEXT)}}}
+ERRORS: dict[int | str, dict[str, Any]] = {
+    400: {"description": "what was wrong with the request", **_ERROR},
+    413: {"description": "the body is too large", **_ERROR},
+    415: {"description": "neither JSON nor a urlencoded form", **_ERROR},
+    503: {"description": "busy; Retry-After says when to try again", **_ERROR},
+}
+
+
+def body(content: dict[str, Any]) -> dict[str, Any]:
+    kinds = ("application/json", "application/x-www-form-urlencoded")
+    return {"requestBody": {"required": True, "content": {kind: {"schema": content} for kind in kinds}}}

@@ -1,0 +1,84 @@
+"""`heedful serve` from the command line."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+import tasks
+from heedful.cli.main import main
+from heedful.training.run import train
+
+pytest.importorskip("fastapi")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    def build(directory: Path) -> None:
+        train(out=directory / "run", set={**tasks.tiny_corpus(directory / "text"), **tasks.TINY})
+
+    return tasks.once(tmp_path_factory, "served", build) / "run"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_translates_until_it_is_told_to_stop(run: Path, number: signal.Signals) -> None:
+    program = [sys.executable, "-m", "heedful", "serve", str(run), "--port", "0"]
+    process = subprocess.Popen(program, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    try:
+        said = process.stderr.readline()
+        assert said.startswith("source → target on http://127.0.0.1:"), said
+        body = json.dumps({"q": ["a b", ""], "source": "source", "target": "target"}).encode()
+        request = urllib.request.Request(f"{said.split()[4]}/translate", body, {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            found = json.load(answer)["translatedText"]
+        process.send_signal(number)
+        assert process.communicate(timeout=30) == ("", "")
+    finally:
+        process.kill()
+        process.communicate()
+    assert process.returncode == 0
+    assert len(found) == 2
+    assert found[1] == ""
+
+
+def test_a_model_in_training_knows_its_languages(run: Path) -> None:
+    text = json.loads((run / "model" / "config.json").read_text(encoding="utf-8"))["text"]
+    assert text["source_profile"]
+    assert text["target_profile"]
+
+
+def test_a_port_that_is_taken(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert main(["serve", str(run), "--port", str(port)]) == 4
+    assert f"Port {port} of 127.0.0.1 cannot be had" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("options", [["--port", "70000"], ["--host", "no.such.host.invalid"], ["--engine", "magic"]])
+def test_wrong_options(run: Path, options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["serve", str(run), *options]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_a_missing_model(tmp_path: Path) -> None:
+    assert main(["serve", str(tmp_path / "nothing"), "--port", "0"]) == 3
+
+
+def test_two_models_of_one_pair(run: Path) -> None:
+    assert main(["serve", str(run), str(run), "--port", "0"]) == 2
+
+
+def test_without_the_extra(run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in [name for name in sys.modules if name.startswith("heedful.serving")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "fastapi", None)
+    assert main(["serve", str(run)]) == 2
+    assert "pip install 'heedful[serve]'" in capsys.readouterr().err

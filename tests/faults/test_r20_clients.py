@@ -1,0 +1,141 @@
+"""R20: clients that are slow, and clients that vanish, harm nobody."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from events import count
+from servers import PAIR, Server, server, until
+
+pytestmark = pytest.mark.faults
+
+SLOW = count(40, 200)
+GONE = count(100, 1_000)
+BODY = json.dumps({"q": "a b c", **PAIR}).encode()
+REQUEST = b"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s" % (len(BODY), BODY)
+LIMIT = 2.0  # seconds
+
+
+def closed_after(one: Server, raw: bytes, patience: float) -> float:
+    """Seconds until the server closes on a client that sends a byte a second; inf where it does not in time."""
+    began = time.monotonic()
+    with one.connect(0.5) as connection:
+        for byte in raw:
+            try:
+                connection.sendall(bytes([byte]))
+                time.sleep(0.5)
+                if connection.recv(1_000) == b"":
+                    return time.monotonic() - began
+            except TimeoutError:
+                pass
+            except ConnectionError:
+                return time.monotonic() - began
+            if time.monotonic() - began > patience:
+                break
+    return float("inf")
+
+
+def test_a_byte_a_second(reference: Path, counted: Callable[[int, str], None]) -> None:
+    """Half of them in the head, half in the body; meanwhile others are answered."""
+    with server(reference, receive_seconds=LIMIT) as one:
+        baseline = one.descriptors()
+        head, body = REQUEST, REQUEST[REQUEST.index(b"\r\n\r\n") - 10 :]
+        start = REQUEST[: len(REQUEST) - len(body)]
+        with ThreadPoolExecutor(SLOW) as pool:
+            slow = [pool.submit(closed_after, one, head, 20) for _ in range(SLOW // 2)]
+            slow += [pool.submit(_in_the_body, one, start, body) for _ in range(SLOW // 2)]
+            meanwhile = [one.translate(f"a {number}")[0] for number in range(20)]
+            times = [future.result() for future in slow]
+        assert max(times) < LIMIT + 5, "closed in time"
+        assert meanwhile == [200] * 20
+        assert until(lambda: one.descriptors() <= baseline, 5)
+        counted(SLOW, "slow clients")
+
+
+def _in_the_body(one: Server, start: bytes, rest: bytes) -> float:
+    began = time.monotonic()
+    with one.connect(0.5) as connection:
+        connection.sendall(start + rest[:20])
+        while time.monotonic() - began < 20:
+            try:
+                connection.sendall(rest[20:21])
+                time.sleep(0.5)
+                if connection.recv(1_000) == b"":
+                    break
+            except TimeoutError:
+                continue
+            except ConnectionError:
+                break
+    return time.monotonic() - began
+
+
+def test_silence_and_answers_that_nobody_reads(reference: Path) -> None:
+    with server(reference, receive_seconds=LIMIT, idle_seconds=LIMIT, send_seconds=LIMIT) as one:
+        baseline = one.descriptors()
+        silent = [one.connect() for _ in range(20)]
+        unread = [_not_reading(one) for _ in range(5)]
+        assert until(lambda: one.descriptors() > baseline, 5)
+        assert until(lambda: one.descriptors() <= baseline, LIMIT + 10)
+        for connection in (*silent, *unread):
+            connection.close()
+
+
+def _not_reading(one: Server) -> socket.socket:
+    """Asks for pages without end and reads none."""
+    connection = socket.socket()
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2_048)
+    connection.connect(("127.0.0.1", one.port))
+    connection.settimeout(0.2)
+    try:
+        for _ in range(3_000):
+            connection.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+    except (TimeoutError, ConnectionError):
+        pass
+    return connection
+
+
+def test_disconnects(reference: Path, counted: Callable[[int, str], None]) -> None:
+    """Some before the request is whole, some while it waits for its turn."""
+    with server(reference, batch_seconds=0.05) as one:
+        baseline = one.descriptors()
+
+        def vanish(number: int) -> None:
+            with one.connect() as connection:
+                connection.sendall(REQUEST[: len(REQUEST) - number % 3 * 10])
+
+        with ThreadPoolExecutor(16) as pool:
+            list(pool.map(vanish, range(GONE)))
+        assert until(lambda: one.descriptors() <= baseline, 10)
+        assert until(lambda: one.metric("heedful_waiting_pieces") == 0, 10)
+        assert one.translate("a")[0] == 200
+        counted(GONE, "disconnects")
+
+
+def test_too_many_connections_are_told_so(reference: Path) -> None:
+    with server(reference, connections=20) as one:
+        held = [one.connect() for _ in range(25)]
+        time.sleep(0.5)
+        refused = [connection for connection in held if _answer(connection).startswith(b"HTTP/1.1 503")]
+        assert len(refused) >= 5
+        for connection in held:
+            connection.close()
+        assert until(one.is_healthy, 5)
+
+
+def _answer(connection: socket.socket) -> bytes:
+    connection.settimeout(0.1)
+    try:
+        return connection.recv(1_000)
+    except OSError:
+        return b""
+
+
+def test_control_without_deadlines(reference: Path) -> None:
+    with server(reference, without="deadlines", receive_seconds=1.0) as one:
+        assert closed_after(one, REQUEST, 5) == float("inf")

@@ -1,0 +1,52 @@
+"""A server's parts with a small random model, and one whose translations are known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+from fastapi.testclient import TestClient
+
+from heedful.decoding.translator import Translator
+from heedful.serving.app import create_app
+from heedful.serving.desk import Desk
+from heedful.serving.engine import Served
+from heedful.serving.limits import Limits
+from heedful.storage.model_directory import Model
+from heedful.text.profiles import profile
+
+
+class Shouting:
+    """An engine that translates to capitals, and the n-th best to as many exclamation marks."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[str]] = []
+
+    def search(self, sentences: list[str], n_best: int) -> list[list[str]]:
+        self.batches.append(sentences)
+        return [[sentence.upper() + "!" * rank for rank in range(n_best)] for sentence in sentences]
+
+
+@pytest.fixture(scope="session")
+def translator(random_model: Callable[..., Model]) -> Translator:
+    model = random_model()
+    profiles = {
+        "source_profile": profile(["the dog and the cat"]),
+        "target_profile": profile(["der Hund und die Katze"]),
+    }
+    return Translator(replace(model, text=replace(model.text, **profiles)))
+
+
+@pytest.fixture
+def served(translator: Translator) -> Served:
+    """en → de, in capitals."""
+    one = Served(translator)
+    one.engine = Shouting()
+    return one
+
+
+@pytest.fixture
+def client(served: Served) -> Iterator[TestClient]:
+    with TestClient(create_app(Desk([served], Limits()))) as one:
+        yield one

@@ -1,0 +1,109 @@
+"""What a request may hold, and what is said of one that may not."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heedful.serving.limits import Limits
+from heedful.serving.messages import RequestError, detect_request, read_fields, translate_request
+
+LIMITS = Limits(texts=2, characters=10, alternatives=3)
+FORM = "application/x-www-form-urlencoded"
+GOOD = {"q": "text", "source": "en", "target": "de"}
+
+
+def test_json_and_forms_hold_the_same() -> None:
+    fields = {"q": "é & ü", "source": "en", "target": "de", "alternatives": 2}
+    form = b"q=%C3%A9+%26+%C3%BC&source=en&target=de&alternatives=2&api_key="
+    for body, kind in (
+        (str(fields).replace("'", '"').encode(), "application/json; charset=utf-8"),
+        (str(fields).replace("'", '"').encode(), ""),
+        (form, FORM),
+    ):
+        asked = translate_request(read_fields(body, kind), LIMITS)
+        assert (asked.texts, asked.is_list, asked.alternatives, asked.format) == (["é & ü"], False, 2, "text")
+
+
+def test_a_list_is_a_list_and_a_form_may_repeat_q() -> None:
+    assert translate_request({**GOOD, "q": ["a"]}, LIMITS).is_list
+    asked = translate_request(read_fields(b"q=a&q=b&source=en&target=de", FORM), LIMITS)
+    assert (asked.texts, asked.is_list) == (["a", "b"], True)
+
+
+BAD_BODIES = [
+    (b"{", "application/json", 400, "no JSON"),
+    (b"\xff", "application/json", 400, "no JSON"),
+    (b"[1]", "application/json", 400, "JSON object"),
+    (b"[" * 100_000, "application/json", 400, "no JSON"),
+    (b'{"q": ' + b"9" * 5_000 + b"}", "application/json", 400, "no JSON"),
+    (b"q=%ff", FORM, 400, "no urlencoded form"),
+    (b"\xff", FORM, 400, "no urlencoded form"),
+    (b"&a=" * 2_000, FORM, 400, "no urlencoded form"),
+    (b"q=a", "text/plain", 415, "text/plain"),
+]
+
+
+@pytest.mark.parametrize(("body", "kind", "status", "said"), BAD_BODIES, ids=[str(b[:12]) for b, *_ in BAD_BODIES])
+def test_bodies_that_cannot_be_read(body: bytes, kind: str, status: int, said: str) -> None:
+    with pytest.raises(RequestError, match=said) as caught:
+        read_fields(body, kind)
+    assert caught.value.status == status
+
+
+BAD_FIELDS: list[tuple[dict[str, Any], str]] = [
+    ({"q": None}, "q is missing"),
+    ({"q": 1}, "a text or a list"),
+    ({"q": ["a", None]}, "a text or a list"),
+    ({"q": ["a"] * 3}, "3 texts, more than the 2"),
+    ({"q": "x" * 11}, "11 characters, more than the 10"),
+    ({"q": ["x" * 5, "x" * 6]}, "11 characters"),
+    ({"q": "\ud800"}, "lone surrogate"),
+    ({"source": None}, "source is missing"),
+    ({"source": ""}, "source is missing"),
+    ({"target": ["de"]}, "target must be a text"),
+    ({"format": "pdf"}, '"text" or "html"'),
+    ({"alternatives": 4}, "from 0 to 3"),
+    ({"alternatives": -1}, "from 0 to 3"),
+    ({"alternatives": True}, "from 0 to 3"),
+    ({"alternatives": 1.5}, "from 0 to 3"),
+    ({"alternatives": "two"}, "from 0 to 3"),
+]
+
+
+@pytest.mark.parametrize(("fields", "said"), BAD_FIELDS, ids=[str(fields)[:40] for fields, _ in BAD_FIELDS])
+def test_fields_that_are_refused(fields: dict[str, Any], said: str) -> None:
+    with pytest.raises(RequestError, match=said) as caught:
+        translate_request({**GOOD, **fields}, LIMITS)
+    assert caught.value.status == 400
+
+
+def test_what_is_exactly_at_the_limit_is_taken() -> None:
+    asked = translate_request({**GOOD, "q": ["x" * 5, "x" * 5], "alternatives": 3}, LIMITS)
+    assert asked.texts == ["xxxxx", "xxxxx"]
+
+
+def test_detection_takes_one_text() -> None:
+    assert detect_request({"q": "a"}, LIMITS) == "a"
+    with pytest.raises(RequestError, match="one text"):
+        detect_request({"q": ["a"]}, LIMITS)
+
+
+_VALUES = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
+_JSON = st.recursive(_VALUES, lambda inner: st.lists(inner), max_leaves=5)
+
+
+@given(st.dictionaries(st.sampled_from(["q", "source", "target", "format", "alternatives", "api_key"]), _JSON))
+def test_whatever_comes_is_read_or_refused(fields: dict[str, Any]) -> None:
+    with suppress(RequestError):
+        translate_request(fields, Limits())
+
+
+@given(st.binary(max_size=200), st.sampled_from([FORM, "application/json"]))
+def test_whatever_bytes_come_are_read_or_refused(body: bytes, kind: str) -> None:
+    with suppress(RequestError):
+        read_fields(body, kind)

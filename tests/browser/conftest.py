@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-Open = Callable[[Path], Any]
+Open = Callable[[Path | str], Any]
+OURS = ("file:", "http://127.0.0.1:", "data:")
 
 
 @pytest.fixture(scope="session")
@@ -26,16 +27,18 @@ def chromium() -> Iterator[Any]:
 
 @pytest.fixture
 def open_page(chromium: Any) -> Iterator[Open]:
-    """`open_page(path)`: a page of ours. Whatever it complains of, or asks the network for, fails the test."""
+    """`open_page(path)`: a page of ours, of a file or a server. Whatever it complains of, or asks the network for,
+    fails the test.
+    """
     context = chromium.new_context(viewport={"width": 1280, "height": 900})
     page = context.new_page()
     complaints: list[str] = []
     page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("request", lambda request: None if request.url.startswith("file:") else complaints.append(request.url))
+    page.on("request", lambda request: None if request.url.startswith(OURS) else complaints.append(request.url))
 
-    def opened(path: Path, fragment: str = "") -> Any:
-        page.goto(path.absolute().as_uri() + fragment)
+    def opened(path: Path | str, fragment: str = "") -> Any:
+        page.goto(path if isinstance(path, str) else path.absolute().as_uri() + fragment)
         return page
 
     yield opened

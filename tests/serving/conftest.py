@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from fastapi.testclient import TestClient
 
+from engines import Shouting
 from heedful.decoding.translator import Translator
 from heedful.serving.app import create_app
 from heedful.serving.desk import Desk
@@ -15,17 +16,6 @@ from heedful.serving.engine import Served
 from heedful.serving.limits import Limits
 from heedful.storage.model_directory import Model
 from heedful.text.profiles import profile
-
-
-class Shouting:
-    """An engine that translates to capitals, and the n-th best to as many exclamation marks."""
-
-    def __init__(self) -> None:
-        self.batches: list[list[str]] = []
-
-    def search(self, sentences: list[str], n_best: int) -> list[list[str]]:
-        self.batches.append(sentences)
-        return [[sentence.upper() + "!" * rank for rank in range(n_best)] for sentence in sentences]
 
 
 @pytest.fixture(scope="session")

@@ -58,6 +58,7 @@ function show(answer) {
 }
 
 async function translate() {
+  clearTimeout(timer);
   if (running) { again = true; return; }
   complain("");
   const length = counted();

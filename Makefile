@@ -8,7 +8,7 @@ JOEYNMT := .venv-bench-joeynmt
 LIBRE   := .venv-libretranslate
 MODEL   := runs/demo
 
-.PHONY: setup demo test test-slow check faults faults-night browser formats bench clean
+.PHONY: setup demo test test-slow check faults faults-night processes browser formats bench bench-serve clean
 
 setup: $(READY)
 
@@ -24,7 +24,7 @@ demo: setup
 	$(BIN)/heedful demo --out runs/demo
 
 test: setup
-	$(BIN)/pytest -n 2 -m 'not slow and not faults and not formats and not browser' tests
+	$(BIN)/pytest -n 2 -m 'not slow and not faults and not formats and not browser and not processes' tests
 
 test-slow: setup
 	$(BIN)/pytest -m slow tests
@@ -35,6 +35,10 @@ faults: setup
 
 faults-night: setup
 	HEEDFUL_FAULTS=night HEEDFUL_RECORD=1 $(BIN)/pytest -n 2 -m faults tests/faults
+
+# Several processes on one run: docs/guide.md.
+processes: setup
+	$(BIN)/pytest -m processes tests/processes
 
 # Pages of ours in chromium, which is installed where that can be done; elsewhere the tests skip and say so.
 browser: setup
@@ -51,7 +55,7 @@ formats: setup $(LIBRE)/.ready
 # Its pins and ours do not go together: an environment of its own.
 $(LIBRE)/.ready: Makefile
 	$(PYTHON) -m venv $(LIBRE)
-	@$(LIBRE)/bin/pip install --quiet --disable-pip-version-check libretranslate==1.9.6 && touch $@ || \
+	@$(LIBRE)/bin/pip install --quiet --disable-pip-version-check libretranslate==1.9.6 libretranslatepy==2.1.4 && touch $@ || \
 	  { echo "left out, because it does not install: libretranslate"; rm -f $(LIBRE)/bin/libretranslate; }
 
 # Beside the peers, each as it installs: docs/performance.md. A peer that does not install is left out, and said so.
@@ -69,6 +73,12 @@ ifndef QUICK
 	$(BENCH)/bin/python benchmarks/startup.py $(MODEL)
 	$(BENCH)/bin/python benchmarks/performance_page.py
 endif
+
+# Servers under load, beside LibreTranslate where `make formats` has installed it: docs/performance.md.
+bench-serve: setup
+	[ -e $(MODEL) ] || $(BIN)/heedful demo --out $(MODEL)
+	$(BIN)/python benchmarks/serve_bench.py --model $(MODEL)
+	$(BIN)/python benchmarks/performance_page.py
 
 $(BENCH)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(BENCH)

@@ -9,6 +9,7 @@ import json
 import os
 import socket
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.parse
@@ -49,7 +50,7 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         options = ["--to", "argos", "--out", str(top / f"{name}.argosmodel"), "--languages", *languages]
         assert main(["export", str(run.path), *options]) == 0
     assert main(["export", str(run.path), "--to", "ctranslate2", "--out", str(top / "ct2")]) == 0
-    return {name: top / name for name in ("en_de.argosmodel", "de_en.argosmodel", "ct2")}
+    return {name: top / name for name in ("run", "en_de.argosmodel", "de_en.argosmodel", "ct2")}
 
 
 @pytest.fixture(scope="module")
@@ -144,3 +145,23 @@ def test_libretranslate(server: str, expected: list[str]) -> None:
     for line, said in zip(LINES, expected, strict=True):
         if line:
             assert posted(server, q=line, source="en", target="de")["translatedText"] == said
+
+
+def test_its_client_speaks_to_our_server(packages: dict[str, Path], home: dict[str, str]) -> None:
+    """libretranslatepy, as it installs, and `heedful serve`."""
+    program = [sys.executable, "-m", "heedful", "serve", str(packages["run"]), "--port", "0"]
+    process = subprocess.Popen(program, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    try:
+        address = process.stderr.readline().split()[4]
+        said = subprocess.run(
+            [THEIRS / "python", Path(__file__).parent / "client.py", address, *SENTENCES],
+            env=home, capture_output=True, text=True, timeout=60, check=True,
+        )  # fmt: skip
+    finally:
+        process.terminate()
+        process.communicate(timeout=30)
+    found = json.loads(said.stdout)
+    assert found["translated"] == [one.text for one in heedful.load(packages["run"]).translate(SENTENCES)]
+    assert found["detected"][0]["language"] == "en"
+    assert [one["code"] for one in found["languages"]] == ["en", "de"]

@@ -26,9 +26,12 @@ def train(arguments: argparse.Namespace) -> None:
 
         _say_cost(dry_run(settings, Path(out) if out else None, **options))
     else:
+        from heedful.training.processes import speaks
         from heedful.training.run import train_settings
 
-        print(train_settings(settings, Path(out), **options).path)
+        run = train_settings(settings, Path(out), **options)
+        if speaks():
+            print(run.path)
 
 
 def settings_of(arguments: argparse.Namespace) -> Settings:

@@ -21,11 +21,12 @@ def say(text: str) -> None:
 
 
 class Display:
-    def __init__(self, first_step: int, last_step: int) -> None:
+    def __init__(self, first_step: int, last_step: int, is_shown: bool = True) -> None:
         self.last_step = last_step
+        self.is_shown = is_shown  # of several processes, one speaks
         self._recent: deque[tuple[float, int]] = deque([(monotonic(), 0)], maxlen=_WINDOW)
         self._last_line = 0.0
-        self._bar: Any = _bar() if sys.stderr.isatty() else None
+        self._bar: Any = _bar() if is_shown and sys.stderr.isatty() else None
         if self._bar is not None:
             self._task = self._bar.add_task("training", total=last_step, completed=first_step, figures="")
             self._bar.start()
@@ -33,7 +34,7 @@ class Display:
     def say(self, text: str) -> None:
         if self._bar is not None:
             self._bar.console.print(text, highlight=False, markup=False)
-        else:
+        elif self.is_shown:
             say(text)
 
     def step(self, number: int, result: StepResult) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import signal
-from dataclasses import asdict
+from dataclasses import asdict, astuple, fields
 from time import monotonic
 
 from heedful.config import Recipe
@@ -24,7 +24,10 @@ from heedful.training.validation import Scores, Validation
 
 
 class Loop:
-    """One sitting of a run. `progress` is all its state besides weights and moments."""
+    """One sitting of a run. `progress` is all its state besides weights and moments.
+
+    Of several processes each has a loop, and the same progress; only the first one's has a log, and writes.
+    """
 
     def __init__(
         self,
@@ -34,16 +37,17 @@ class Loop:
         batches: Batches,
         validation: Validation,
         progress: Progress,
-        log: RunLog,
+        log: RunLog | None,
     ) -> None:
         self.run_directory = run
         self.recipe = recipe
         self.updater = updater
+        self.processes = updater.processes
         self.batches = batches
         self.validation = validation
         self.progress = progress
         self.log = log
-        self.display = Display(progress.step, recipe.training.steps)
+        self.display = Display(progress.step, recipe.training.steps, is_shown=self.processes.is_first)
         self._saved_step = progress.step
 
     def train(self) -> int | None:
@@ -51,22 +55,26 @@ class Loop:
         began, before = monotonic(), self.progress.seconds
         try:
             with StopRequest() as stop:
-                while not is_finished(self.progress, self.recipe) and stop.signal_number is None:
+                number = 0
+                while not is_finished(self.progress, self.recipe) and not number:
                     self._step()
                     self.progress.seconds = before + monotonic() - began
                     self._at_intervals()
+                    number = self.processes.largest(stop.signal_number or 0)
                 if self._saved_step != self.progress.step:
                     self._save()
-                write_average(self.run_directory, self.recipe, self.progress.step)
-                return stop.signal_number
+                if self.processes.is_first:
+                    write_average(self.run_directory, self.recipe, self.progress.step)
+                return number or None
         finally:
             self.display.close()
-            self.log.close()
+            if self.log is not None:
+                self.log.close()
 
     def _step(self) -> None:
         accumulate = self.recipe.training.accumulate
         first = self.progress.step * accumulate
-        batches = [self.batches[number] for number in range(first, first + accumulate)]
+        batches = [self.batches[number] for number in self.processes.share(range(first, first + accumulate))]
         result = self.updater.update(self.progress.step + 1, batches)
         self.progress.step += 1
         self.progress.tokens += result.tokens
@@ -91,6 +99,8 @@ class Loop:
     def _log_training(self) -> None:
         """Means over the steps since the last line, whichever sitting they were in."""
         window, self.progress.window = self.progress.window, {}
+        if self.log is None:
+            return
         finite = self._latest.gradient_norm if math.isfinite(self._latest.gradient_norm) else None
         nll = window["nll"] / window["tokens"] if window else None  # every update since then was skipped
         self.log.write(
@@ -108,17 +118,26 @@ class Loop:
         )
 
     def _validate(self) -> None:
-        training = self.recipe.training
-        scores = self.validation.run(self.updater.model, training.batch_tokens, training.label_smoothing)
+        scores = self._scores()
         better = note_validation(self.progress, scores)
-        self.log.write(self.progress.step, "valid", **{**asdict(scores), "seconds": round(scores.seconds, 3)})
-        if better:
-            self._write_best(scores)
+        if self.log is not None:
+            self.log.write(self.progress.step, "valid", **{**asdict(scores), "seconds": round(scores.seconds, 3)})
+            if better:
+                self._write_best(scores)
         self.display.say(
             f"step {self.progress.step:,}: validation loss {scores.loss:.3f}, perplexity {scores.perplexity:.2f}, "
             f"BLEU {scores.bleu:.2f}{' (best so far)' if better else ''}"
         )
         self.display.pause()
+
+    def _scores(self) -> Scores:
+        """Of the first process, for all: patience must end in all of them at once."""
+        if not self.processes.is_first:
+            return Scores(*self.processes.as_first(*[0.0] * len(fields(Scores))))
+        training = self.recipe.training
+        scores = self.validation.run(self.updater.model, training.batch_tokens, training.label_smoothing)
+        self.processes.as_first(*astuple(scores))
+        return scores
 
     def _write_best(self, scores: Scores) -> None:
         history = {"steps": self.progress.step, "valid_bleu": scores.bleu, "valid_nll": scores.nll}
@@ -128,12 +147,14 @@ class Loop:
         write_model(self.run_directory.best, model)
 
     def _save(self) -> None:
+        self._saved_step = self.progress.step
+        if self.log is None:
+            return
         # The line comes before the length is taken: a run that goes on from here has it in its log.
         self.log.write(self.progress.step, "save")
         self.progress.log_bytes = self.log.length()
         self.progress.loss_scale = self.updater.scaler.state_dict()
         checkpoints.save(self.run_directory, self.updater.model, self.updater.optimizer, self.progress)
-        self._saved_step = self.progress.step
         training = self.recipe.training
         checkpoints.prune(self.run_directory, training.keep, training.save_every, newest=self.progress.step)
         self.display.pause()

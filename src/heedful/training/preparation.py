@@ -44,7 +44,7 @@ class Prepared:
     valid_corpus: ParallelText
 
 
-def begin(run: RunDirectory, settings: Settings, device: torch.device, say: Say) -> Prepared:
+def begin(run: RunDirectory, settings: Settings, device: torch.device, say: Say, processes: int = 1) -> Prepared:
     """Prepares a new run; config.toml is written last, so that a run without it has not begun."""
     _require_sound(settings, device)
     run.path.mkdir(parents=True, exist_ok=True)
@@ -64,8 +64,12 @@ def begin(run: RunDirectory, settings: Settings, device: torch.device, say: Say)
         for name, corpus in (("training", train), ("validation", valid))
     ]
     size = CorpusSize(len(stores[0]), stores[0].groups.target_pieces)
+    share = None
+    if processes > 1 and "accumulate" not in settings.get("training", {}):
+        share = Choice("training", "accumulate", processes, "a batch for each process")
+        settings = choices.apply(settings, [share])
     chosen = choices.choose(settings, size, gpu=device.type == "cuda")
-    for one in [choice, *chosen]:
+    for one in [choice, share, *chosen]:
         if one is not None:
             say(f"chosen: {one}")
     recipe = recipes.build(choices.apply(settings, chosen))

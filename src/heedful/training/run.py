@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from heedful.training.display import say
 from heedful.training.lock import locked
 from heedful.training.loop import Loop, has_average, is_finished, stopped_message, write_average
 from heedful.training.preparation import Prepared
+from heedful.training.processes import Processes, joined
 from heedful.training.run_log import RunLog, read_log
 from heedful.training.schedule import dropout_share
 from heedful.training.step import Updater, memory_advice
@@ -78,8 +80,8 @@ def train_settings(
     run, chosen_device = RunDirectory(out.absolute()), pick_device(device)
     _require_own(run)
     try:
-        with locked(run):
-            return _train(run, settings, chosen_device)
+        with joined(chosen_device) as processes, locked(run) if processes.is_first else nullcontext():
+            return _train(run, settings, processes)
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
             raise
@@ -105,51 +107,80 @@ def _require_own(run: RunDirectory) -> None:
         raise UsageError(f"--out {run.path} is not a run and has files that a run would write over. Choose another.")
 
 
-def _train(run: RunDirectory, settings: Settings, device: torch.device) -> Run:
+def _train(run: RunDirectory, settings: Settings, processes: Processes) -> Run:
     keep_memory()
-    begun = run.config.is_file()
-    prepared = preparation.resume(run, settings) if begun else preparation.begin(run, settings, device, say)
+    prepared = _prepare(run, settings, processes)
+    processes.require_shares(prepared.recipe.training.accumulate)
     threads = prepared.recipe.training.threads or cores()
     torch.set_num_threads(threads)
-    updater, progress = _restore(run, prepared, device, threads)
+    updater, progress = _restore(run, prepared, processes, threads)
     if is_finished(progress, prepared.recipe):
-        # It may have been killed between its last save and its end.
-        training = prepared.recipe.training
-        checkpoints.prune(run, training.keep, training.save_every, newest=progress.step)
-        if not has_average(run, progress.step):
-            write_average(run, prepared.recipe, progress.step)
-        patient = progress.step >= prepared.recipe.training.steps
-        more = "Raise training.steps to train on." if patient else "Its patience is used up: raise training.patience."
-        say(f"{run.path} is finished: {progress.step:,} steps. {more}")
+        if processes.is_first:
+            _finish(run, prepared.recipe, progress.step)
         return Run(run.path, prepared.recipe, progress)
     loop = _loop(run, prepared, updater, progress)
     if number := loop.train():
         raise Interrupted(stopped_message(run, progress.step, number), number)
-    say(f"done: {progress.step:,} steps; the averaged model is {run.model}")
+    _speaking(processes)(f"done: {progress.step:,} steps; the averaged model is {run.model}")
     return Run(run.path, prepared.recipe, progress)
 
 
-def _restore(run: RunDirectory, prepared: Prepared, device: torch.device, threads: int) -> tuple[Updater, Progress]:
-    """Model, optimiser and progress of the newest valid checkpoint, or of step 0."""
-    recipe = prepared.recipe
-    torch.manual_seed(recipe.training.seed)
-    model = Transformer(replace(recipe.model, vocab_size=prepared.tokenizer.vocab_size))
-    updater = Updater(model.to(device), recipe.training)
+def _prepare(run: RunDirectory, settings: Settings, processes: Processes) -> Prepared:
+    """The first process reads the text and clears up; the others find what it has made."""
+    if not processes.is_first:
+        processes.wait()
+        return preparation.resume(run, settings)
+    if run.config.is_file():
+        prepared = preparation.resume(run, settings)
+    else:
+        prepared = preparation.begin(run, settings, processes.device, say, processes.count)
     with disk_errors(run.checkpoints):
         run.checkpoints.mkdir(exist_ok=True)
         clear_unfinished(run.checkpoints)
         clear_unfinished(run.path)
+    processes.wait()
+    return prepared
+
+
+def _finish(run: RunDirectory, recipe: Recipe, step: int) -> None:
+    """A run that was killed between its last save and its end is brought to it."""
+    checkpoints.prune(run, recipe.training.keep, recipe.training.save_every, newest=step)
+    if not has_average(run, step):
+        write_average(run, recipe, step)
+    patient = step >= recipe.training.steps
+    more = "Raise training.steps to train on." if patient else "Its patience is used up: raise training.patience."
+    say(f"{run.path} is finished: {step:,} steps. {more}")
+
+
+def _speaking(processes: Processes) -> Callable[[str], None]:
+    """The first process speaks for all."""
+    return say if processes.is_first else lambda _: None
+
+
+def _restore(run: RunDirectory, prepared: Prepared, processes: Processes, threads: int) -> tuple[Updater, Progress]:
+    """Model, optimiser and progress of the newest valid checkpoint, or of step 0."""
+    recipe, device = prepared.recipe, processes.device
+    torch.manual_seed(recipe.training.seed)
+    model = Transformer(replace(recipe.model, vocab_size=prepared.tokenizer.vocab_size))
+    updater = Updater(model.to(device), recipe.training, processes)
     newest = run.valid_steps(1)
     if not newest and run.steps():
         raise CheckpointError(f"None of the checkpoints in {run.checkpoints} is valid. Remove them to begin again.")
-    facts = {"threads": threads, "torch": torch.__version__, "machine": platform.machine(), "device": device.type}
+    facts = {
+        "threads": threads,
+        "torch": torch.__version__,
+        "machine": platform.machine(),
+        "device": device.type,
+        "processes": processes.count,
+    }
     if not newest:
         if recipe.training.init:
             model.load_state_dict(open_model(Path(recipe.training.init)).transformer.state_dict())
         return updater, Progress(facts=facts)
     progress = checkpoints.load(run, newest[0], model, updater.optimizer)
+    say = _speaking(processes)
     for name, now in facts.items():
-        if (before := progress.facts.get(name)) != now:
+        if (before := progress.facts.get(name, now)) != now:
             say(f"warning: {name} was {before}, now {now}: the run goes on, but not bit for bit")
     progress.facts = facts
     if progress.loss_scale:
@@ -164,15 +195,17 @@ def _loop(run: RunDirectory, prepared: Prepared, updater: Updater, progress: Pro
     batches = Batches(prepared.train, training.batch_tokens, training.seed, respell)
     text = TextFacts.of(recipe.data, prepared.train, prepared.tokenizer)
     validation = Validation(prepared.valid, prepared.valid_corpus, prepared.tokenizer, text, recipe.decoding)
-    log = RunLog(run.log, keep_bytes=progress.log_bytes)
+    processes = updater.processes
+    log = RunLog(run.log, keep_bytes=progress.log_bytes) if processes.is_first else None
     padding = batches.padding()
-    say(
+    together = f", {processes.count} processes" * (processes.count > 1)
+    _speaking(processes)(
         f"{updater.model.parameter_count():,} parameters · {batches.per_epoch:,} batches an epoch, "
-        f"{padding:.1%} padding · {updater.device}, {torch.get_num_threads()} threads"
+        f"{padding:.1%} padding · {updater.device}, {torch.get_num_threads()} threads{together}"
     )
     checkpoints.require_space(run.checkpoints, 12 * updater.model.parameter_count() * (training.keep + 1))
     updater.try_batch(batches.worst())
-    if progress.step == 0:
+    if progress.step == 0 and log is not None:
         log.write(0, "start", parameters=updater.model.parameter_count(), padding=padding, pairs=len(prepared.train))
     return Loop(run, recipe, updater, batches, validation, progress, log)
 

@@ -21,6 +21,7 @@ from heedful.model.transformer import Transformer
 from heedful.training.adam import Adam
 from heedful.training.loss import batch_loss
 from heedful.training.muon import Muon
+from heedful.training.processes import Processes
 from heedful.training.schedule import cooldown, dropout_share, learning_rate
 
 _DROPOUT = 3  # keeps this random stream apart from those of data/batches.py
@@ -62,21 +63,26 @@ def scale_dropout(model: Transformer, share: float) -> None:
 class Updater:
     """Model, optimiser and, for fp16, the scale of the loss."""
 
-    def __init__(self, model: Transformer, config: TrainingConfig) -> None:
+    def __init__(self, model: Transformer, config: TrainingConfig, processes: Processes | None = None) -> None:
         self.model = model
         self.config = config
+        self.processes = processes or Processes()
         model.checkpoint_activations = config.checkpoint_activations
         self.optimizer = make_optimizer(model, config.optimizer)
         self.device = next(model.parameters()).device
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=config.precision == "fp16")
 
     def update(self, step: int, batches: Iterable[Batch]) -> StepResult:
-        """Update `step` (1, 2, …): the gradient of the mean over all pieces of all the batches."""
+        """Update `step` (1, 2, …): the gradient of the mean over all pieces of all the batches.
+
+        `batches` are this process's share of them.
+        """
         batches = list(batches)
-        tokens = sum(batch.tokens for batch in batches)
+        tokens = int(self.processes.added(sum(batch.tokens for batch in batches))[0])
         self.optimizer.rate = rate = self._rate(step)
         self._set_dropout(step)
-        loss, nll = self._accumulate(step, batches, tokens)
+        loss, nll = self.processes.added(*self._accumulate(step, batches, tokens))
+        self.processes.add_gradients(self.model.parameters())
         self.scaler.unscale_(self.optimizer)  # type: ignore[arg-type]  # it needs param_groups and step alone
         norm = self._gradient_norm()
         finite = math.isfinite(loss) and math.isfinite(norm)
@@ -106,8 +112,8 @@ class Updater:
     def _accumulate(self, step: int, batches: list[Batch], tokens: int) -> tuple[float, float]:
         self.model.train()
         loss = nll = 0.0
-        for part, batch in enumerate(batches):
-            seed_dropout(self.config.seed, step, part)
+        for number, batch in enumerate(batches):
+            seed_dropout(self.config.seed, step, part=self.processes.rank + number * self.processes.count)
             with self._memory_errors(step, batch):
                 with self._precision():
                     sums = batch_loss(self.model, batch.to(self.device), self.config.label_smoothing)

@@ -1,0 +1,162 @@
+"""Several processes on one run: the same run as with one, and everything that is promised of one.
+
+Each test starts torchrun with two processes on the CPU (gloo); NCCL was never run here. `make processes`
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+import safetensors.torch
+import torch
+
+import tasks
+from heedful.training.run import train
+
+pytestmark = pytest.mark.processes
+
+# Two batches an update, shared by two processes or computed by one; several epochs.
+SETTINGS: dict[str, Any] = {**tasks.TINY, "training.accumulate": 2, "training.steps": 18, "training.keep": 10}
+LAST = "checkpoints/step-00000018"
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    return tasks.tiny_corpus(tmp_path_factory.mktemp("text"))
+
+
+@pytest.fixture(scope="module")
+def alone(corpus: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run with one process."""
+    return train(out=tmp_path_factory.mktemp("alone") / "run", set={**corpus, **SETTINGS}).path
+
+
+def started(out: Path, corpus: dict[str, str], settings: dict[str, Any]) -> subprocess.Popen[str]:
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "heedful"]
+    command = [*launch, "train", *tasks.file_options(corpus), "--out", str(out), *tasks.set_options(settings)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=environment, start_new_session=True)
+
+
+def together(out: Path, corpus: dict[str, str], settings: dict[str, Any]) -> tasks.Outcome:
+    process = started(out, corpus, settings)
+    try:
+        printed, said = process.communicate(timeout=120)
+    finally:
+        kill_all(process)
+    return tasks.Outcome(process.returncode, printed, said)
+
+
+def kill_all(process: subprocess.Popen[str]) -> None:
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+    process.wait()
+
+
+def workers(process: subprocess.Popen[str]) -> list[int]:
+    """The two that train, in the order of their numbers."""
+    found = []
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            state, parent = status.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[:2]
+            if int(parent) == process.pid and state != "Z":
+                found.append(int(status.parent.name))
+    return sorted(found)
+
+
+def weights(run: Path, step: str = LAST) -> dict[str, torch.Tensor]:
+    return safetensors.torch.load_file(run / step / "model.safetensors")
+
+
+def losses(run: Path) -> list[tuple[int, str, float]]:
+    lines = [json.loads(line) for line in (run / "log.jsonl").read_text(encoding="utf-8").splitlines()]
+    return [(line["step"], line["kind"], line["loss"]) for line in lines if "loss" in line]
+
+
+def test_two_processes_are_one_run(corpus: dict[str, str], alone: Path, tmp_path: Path) -> None:
+    """Of two numbers the sum has no order: bit for bit the run of one process."""
+    done = together(tmp_path / "run", corpus, SETTINGS)
+    assert done.code == 0, done.err
+    assert done.out.strip() == str(tmp_path / "run"), "one of them speaks"
+    assert "2 processes" in done.err
+    ours, theirs = weights(tmp_path / "run"), weights(alone)
+    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+    assert losses(tmp_path / "run") == losses(alone)
+    for name in ("model", "best"):
+        assert (tmp_path / "run" / name / "model.safetensors").read_bytes() == (
+            alone / name / "model.safetensors"
+        ).read_bytes()
+
+
+def test_control_the_same_batches_for_both_are_another_run(corpus: dict[str, str], alone: Path, tmp_path: Path) -> None:
+    """What is compared can differ: with one batch an update for each of two runs."""
+    other = train(out=tmp_path / "run", set={**corpus, **SETTINGS, "training.accumulate": 1}).path
+    assert losses(other) != losses(alone)
+
+
+def test_accumulate_is_chosen_or_refused(corpus: dict[str, str], tmp_path: Path) -> None:
+    chosen = {key: value for key, value in SETTINGS.items() if key != "training.accumulate"}
+    done = together(tmp_path / "chosen", corpus, {**chosen, "training.steps": 6})
+    assert done.code == 0, done.err
+    assert "accumulate = 2" in (tmp_path / "chosen" / "config.toml").read_text(encoding="utf-8")
+    refused = together(tmp_path / "refused", corpus, {**SETTINGS, "training.accumulate": 3})
+    assert refused.code != 0
+    assert "cannot be shared by 2 processes" in refused.err
+
+
+@pytest.fixture
+def halfway(corpus: dict[str, str], tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """Two processes that are training, and have saved."""
+    process = started(tmp_path / "run", corpus, {**SETTINGS, "training.steps": 4_000})
+    end = time.monotonic() + 90
+    while time.monotonic() < end and not (tmp_path / "run" / "checkpoints" / "step-00000008").is_dir():
+        time.sleep(0.05)
+    yield process
+    kill_all(process)
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+def test_the_death_of_one_ends_both_and_the_run_goes_on(
+    corpus: dict[str, str], alone: Path, tmp_path: Path, halfway: subprocess.Popen[str], victim: int
+) -> None:
+    os.kill(workers(halfway)[victim], signal.SIGKILL)
+    halfway.communicate(timeout=60)
+    assert halfway.returncode != 0
+    assert workers(halfway) == []
+    reached = max(int(path.name[5:]) for path in (tmp_path / "run" / "checkpoints").glob("step-*"))
+    done = together(tmp_path / "run", corpus, {**SETTINGS, "training.steps": reached + 4})
+    assert done.code == 0, done.err
+    expected = train(out=tmp_path / "again", set={**corpus, **SETTINGS, "training.steps": reached + 4}).path
+    last = f"checkpoints/step-{reached + 4:08d}"
+    ours, theirs = weights(tmp_path / "run", last), weights(expected, last)
+    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+
+
+def test_a_signal_saves_and_the_run_goes_on(
+    corpus: dict[str, str], tmp_path: Path, halfway: subprocess.Popen[str]
+) -> None:
+    halfway.send_signal(signal.SIGTERM)
+    _, said = halfway.communicate(timeout=60)
+    assert "stopped at step" in said
+    done = together(tmp_path / "run", corpus, {**SETTINGS, "training.steps": 8})
+    assert "is finished" in done.err
+
+
+def test_one_process_goes_on_with_the_run_of_two(corpus: dict[str, str], alone: Path, tmp_path: Path) -> None:
+    assert together(tmp_path / "run", corpus, {**SETTINGS, "training.steps": 10}).code == 0
+    train(out=tmp_path / "run", set={**corpus, **SETTINGS})
+    ours, theirs = weights(tmp_path / "run"), weights(alone)
+    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)

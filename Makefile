@@ -8,7 +8,7 @@ JOEYNMT := .venv-bench-joeynmt
 LIBRE   := .venv-libretranslate
 MODEL   := runs/demo
 
-.PHONY: setup demo test test-slow check faults faults-night processes browser formats bench bench-serve clean
+.PHONY: setup demo test test-slow check faults faults-night lab processes browser formats bench bench-serve clean
 
 setup: $(READY)
 
@@ -35,6 +35,10 @@ faults: setup
 
 faults-night: setup
 	HEEDFUL_FAULTS=night HEEDFUL_RECORD=1 $(BIN)/pytest -n 2 -m faults tests/faults
+
+# The experiments behind the paper's claims: docs/lab.md. QUICK=1: to see that they run.
+lab: setup
+	$(BIN)/heedful lab all $(if $(QUICK),--quick --out runs/lab-quick,--out runs/lab)
 
 # Several processes on one run: docs/guide.md.
 processes: setup

@@ -62,7 +62,12 @@ def libretranslate(model: Path, directory: Path) -> Contender | None:
     """With packages of the same model in both directions: it wants two."""
     if not (THEIRS / "libretranslate").exists():
         return None
-    environment = {**os.environ, "HOME": str(directory), "XDG_DATA_HOME": str(directory), "XDG_CONFIG_HOME": str(directory)}
+    environment = {
+        **os.environ,
+        "HOME": str(directory),
+        "XDG_DATA_HOME": str(directory),
+        "XDG_CONFIG_HOME": str(directory),
+    }
     door = "http://127.0.0.1:9"  # whatever it would fetch, it does not
     environment |= {"http_proxy": door, "https_proxy": door, "no_proxy": "127.0.0.1"}
     packages = []
@@ -133,7 +138,15 @@ def row(name: str, clients: int, rounds: list[Round]) -> list[str]:
     p50, p99 = times[len(times) // 2], times[int(0.99 * len(times))]
     spread = f"{min(speeds):.1f} to {max(speeds):.1f}"
     refused = str(sum(one.refused for one in rounds))
-    return [name, str(clients), f"{statistics.median(speeds):.1f}", spread, f"{1000 * p50:.0f}", f"{1000 * p99:.0f}", refused]
+    return [
+        name,
+        str(clients),
+        f"{statistics.median(speeds):.1f}",
+        spread,
+        f"{1000 * p50:.0f}",
+        f"{1000 * p99:.0f}",
+        refused,
+    ]
 
 
 def table(found: dict[tuple[str, int], list[Round]], facts: dict[str, Any]) -> Table:

@@ -49,6 +49,7 @@ def build_parser() -> tuple[_Parser, dict[str, _Parser]]:
         "serve": (_serve_options, "translate over HTTP: the API of LibreTranslate, and a page"),
         "export": (_export_options, "write a model in the format of another tool"),
         "import": (_import_options, "read a model of another tool's format"),
+        "lab": (_lab_options, "list, or run, the experiments behind the paper's claims"),
         "info": (_info_options, "what a model, run or preset is"),
         "treebank": (_treebank_options, "make text to train a parser on from bracketed trees"),
     }
@@ -155,6 +156,12 @@ def _import_options(parser: _Parser) -> None:
     parser.add_argument("--out", required=True, metavar="MODEL", help="the new model's directory")
 
 
+def _lab_options(parser: _Parser) -> None:
+    parser.add_argument("name", nargs="?", metavar="NAME", help="an experiment, or all (default: list them)")
+    parser.add_argument("--out", default="runs/lab", metavar="DIR", help="where reports go (default: runs/lab)")
+    parser.add_argument("--quick", action="store_true", help="to see that it runs: too little to judge by")
+
+
 def _info_options(parser: _Parser) -> None:
     parser.add_argument("path", nargs="?", metavar="PATH", help=_MODEL_HELP)
     parser.add_argument("--preset", metavar="NAME", help="a preset instead: tiny, small, base, big, table3-…")
@@ -232,6 +239,8 @@ def run(parsed: argparse.Namespace) -> None:
         from heedful.cli.export import export as command
     elif parsed.command == "import":
         from heedful.cli.export import import_model as command
+    elif parsed.command == "lab":
+        from heedful.cli.lab import lab as command
     elif parsed.command == "treebank":
         from heedful.cli.treebank import treebank as command
     else:

@@ -1,0 +1,114 @@
+"""The paper's claims about what is learnt, each with the variants that show it. One run a variant: small differences
+are noise."""
+
+from __future__ import annotations
+
+from math import exp
+
+from heedful.lab.experiment import Curve, Finding, Picture, Setting
+from heedful.lab.trained import BASE, Settings, Trained, Verdict, bleu_on_test, compared, judged, variants
+
+
+def _best(found: list[Trained]) -> Trained:
+    return min(found, key=lambda one: one.nll)
+
+
+def _heads(found: list[Trained]) -> Verdict:
+    single, best = found[0], _best(found)
+    return best is not single, f"the best is {best.name}, {best.bleu - single.bleu:+.1f} BLEU beside one head."
+
+
+heads = compared({f"{h} head{'s' * (h > 1)}": {"model.h": h} for h in (1, 4, 16)}, _heads)
+
+
+def _key_size(found: list[Trained]) -> Verdict:
+    full, *smaller = found
+    differences = ", ".join(f"{one.name} {one.nll - full.nll:+.3f}" for one in smaller)
+    return all(one.nll > full.nll for one in smaller), f"nats a piece, beside {full.name}: {differences}."
+
+
+key_size = compared({f"d_k = {d_k}": {"model.d_k": d_k, "model.d_v": 16} for d_k in (16, 4, 2)}, _key_size)
+
+
+def _size(found: list[Trained]) -> Verdict:
+    in_order = sorted(found, key=lambda one: one.parameters)
+    losses = [one.nll for one in in_order]
+    least, most = in_order[0].parameters, in_order[-1].parameters
+    return losses == sorted(losses, reverse=True), (
+        f"from {least:,} to {most:,} parameters validation goes from {losses[0]:.3f} to {losses[-1]:.3f} nats a piece."
+    )
+
+
+def _of_size(N: int, d_model: int) -> Settings:
+    return {"model.N": N, "model.d_model": d_model, "model.d_ff": 4 * d_model}
+
+
+size = compared({f"N = {N}, d_model = {d}": _of_size(N, d) for N, d in ((1, 32), (2, 32), (2, 64))}, _size)
+
+
+def _dropout(found: list[Trained]) -> Verdict:
+    none, *some = found
+    best = _best(some)
+    return best.nll < none.nll, (
+        f"without dropout validation lies {none.nll - none.training_nll:.2f} nats above training; {best.name} takes it "
+        f"from {none.nll:.3f} to {best.nll:.3f}."
+    )
+
+
+_FEW = {"data.builtin_pairs": 1_500}  # so that they can be learnt by heart
+dropout = compared({f"dropout {p}": {"model.dropout": p, **_FEW} for p in (0.0, 0.1, 0.3)}, _dropout)
+
+
+def _positions(found: list[Trained]) -> Verdict:
+    difference = found[1].nll - found[0].nll
+    return abs(difference) < 0.05, f"learned positions differ by {difference:+.3f} nats a piece."
+
+
+positions = compared({kind: {"model.positions": kind} for kind in ("sinusoidal", "learned")}, _positions)
+
+
+def _smoothing(found: list[Trained]) -> Verdict:
+    hard, smooth = found
+    return smooth.nll > hard.nll and smooth.bleu >= hard.bleu, (
+        f"smoothing takes perplexity from {exp(hard.nll):.2f} to {exp(smooth.nll):.2f}, and BLEU from {hard.bleu:.1f} "
+        f"to {smooth.bleu:.1f}."
+    )
+
+
+smoothing = compared({f"ε = {e}": {"training.label_smoothing": e} for e in (0.0, 0.1)}, _smoothing)
+
+
+def _warmup(found: list[Trained]) -> Verdict:
+    cold, warm = found
+    return warm.nll < cold.nll, (
+        f"from a cold start {cold.nll:.3f} nats a piece, after a warm-up to the same rate {warm.nll:.3f}."
+    )
+
+
+def _warmed_up(steps: int) -> Settings:
+    """To a peak of learning_rate · (d_model · warmup_steps)^-0.5 = 0.004, however long it takes."""
+    factor = 0.004 * (BASE["model.d_model"] * steps) ** 0.5
+    return {"training.warmup_steps": steps, "training.learning_rate": factor}
+
+
+warmup = compared({f"{steps} steps of warm-up": _warmed_up(steps) for steps in (1, 100)}, _warmup)
+
+
+def search(setting: Setting) -> Finding:
+    """One model: its last checkpoint and the average of its last five, greedy and with beams."""
+    [one] = variants(setting, {"one model": {}})
+    beams, checkpoints = (1, 2, 4, 8), ("last", "averaged")
+    scores = {
+        (checkpoint, beam): bleu_on_test(setting, one.path, checkpoint, beam=beam)
+        for checkpoint in checkpoints
+        for beam in beams
+    }
+    rows = [[checkpoint, str(beam), f"{score:.2f}"] for (checkpoint, beam), score in scores.items()]
+    held = scores["averaged", 4] > scores["last", 4] and scores["averaged", 4] > scores["averaged", 1]
+    verdict = (
+        f"averaging {scores['averaged', 4] - scores['last', 4]:+.2f} BLEU with beam 4; beam 4 instead of greedy "
+        f"{scores['averaged', 4] - scores['averaged', 1]:+.2f}."
+    )
+    curves = [Curve(name, beams, [scores[name, beam] for beam in beams]) for name in checkpoints]
+    picture = Picture(curves, "beam", "test BLEU")
+    return Finding(("checkpoint", "beam", "test BLEU"), rows, *judged(setting, held, verdict), picture)

@@ -1,0 +1,95 @@
+"""The experiments: what can be computed holds, what is trained runs, and a claim that fails is said to have failed."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from heedful.cli.main import main
+from heedful.lab import computed, variations
+from heedful.lab.experiment import Curve, Experiment, Finding, Picture, Setting, report
+from heedful.lab.experiments import EXPERIMENTS
+from heedful.lab.trained import Trained
+
+pytest.importorskip("matplotlib")
+
+
+@pytest.mark.parametrize("experiment", [computed.scaling, computed.order, computed.shifts])
+def test_what_can_be_computed_holds(experiment: object, tmp_path: Path) -> None:
+    assert experiment(Setting(tmp_path, quick=False)).held  # type: ignore[operator]
+
+
+def test_a_rotation_of_another_distance_is_no_shift(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The control: the same experiment can fail."""
+    rotation = computed._rotation
+    monkeypatch.setattr(computed, "_rotation", lambda k, d_model: rotation(k + 1, d_model))
+    assert not computed.shifts(Setting(tmp_path, quick=False)).held
+
+
+def test_the_list(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["lab"]) == 0
+    printed = capsys.readouterr().out
+    assert len(printed.splitlines()) == len(EXPERIMENTS)
+    for one in EXPERIMENTS:
+        assert f"{one.name} " in printed
+
+
+def test_every_experiment_is_in_the_documentation() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "lab.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| `([\w-]+)` \|", page, re.MULTILINE) == [one.name for one in EXPERIMENTS]
+
+
+def test_a_trained_one_quickly(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["lab", "smoothing", "--quick", "--out", str(tmp_path)]) == 0
+    printed = capsys.readouterr().out
+    assert "| ε = 0.0 |" in printed
+    assert "not judged" in printed
+    result = json.loads((tmp_path / "smoothing" / "result.json").read_text(encoding="utf-8"))
+    assert result["held"] is None
+    assert (tmp_path / "smoothing" / "figure.svg").read_bytes().startswith(b"<?xml")
+    assert "![smoothing](figure.svg)" in (tmp_path / "smoothing" / "report.md").read_text(encoding="utf-8")
+
+
+def test_a_name_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["lab", "smothing", "--out", str(tmp_path)]) == 2
+    assert 'Did you mean "smoothing"?' in capsys.readouterr().err
+
+
+def trained(name: str, nll: float, bleu: float = 10.0, parameters: int = 1, training_nll: float = 1.0) -> Trained:
+    return Trained(name, Path(), parameters, training_nll, nll, bleu, Curve(name, [1], [nll]))
+
+
+JUDGED = [
+    (variations._heads, [trained("1", 2.0), trained("4", 1.9), trained("16", 2.1)], True),
+    (variations._heads, [trained("1", 1.8), trained("4", 1.9), trained("16", 2.1)], False),
+    (variations._key_size, [trained("16", 1.0), trained("4", 1.1), trained("2", 1.2)], True),
+    (variations._key_size, [trained("16", 1.0), trained("4", 0.9), trained("2", 1.2)], False),
+    (variations._size, [trained("s", 2.0, parameters=1), trained("l", 1.0, parameters=2)], True),
+    (variations._size, [trained("s", 1.0, parameters=1), trained("l", 2.0, parameters=2)], False),
+    (variations._dropout, [trained("0", 2.0), trained("0.1", 1.9)], True),
+    (variations._dropout, [trained("0", 2.0), trained("0.1", 2.1)], False),
+    (variations._positions, [trained("s", 2.0), trained("l", 2.02)], True),
+    (variations._positions, [trained("s", 2.0), trained("l", 2.2)], False),
+    (variations._smoothing, [trained("0", 1.0, 10), trained("0.1", 1.1, 11)], True),
+    (variations._smoothing, [trained("0", 1.0, 10), trained("0.1", 0.9, 11)], False),
+    (variations._warmup, [trained("1", 2.0), trained("100", 1.0)], True),
+    (variations._warmup, [trained("1", 1.0), trained("100", 2.0)], False),
+]
+
+
+@pytest.mark.parametrize(("judge", "found", "held"), JUDGED)
+def test_verdicts(judge: object, found: list[Trained], held: bool) -> None:
+    assert judge(found)[0] is held  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("held", "said"), [(True, "as the paper says:"), (False, "not as the paper says:"), (None, "not judged:")]
+)
+def test_a_report_says_what_came_out(held: bool | None, said: str) -> None:
+    found = Finding(("a", "b"), [["1", "2"]], held, "because.", Picture([], "x", "y"))
+    text = report(Experiment("name", "section 1", "A claim.", lambda _: found), found)
+    assert f"\n{said} because." in text
+    assert "| 1 | 2 |" in text

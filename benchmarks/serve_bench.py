@@ -1,10 +1,10 @@
-"""Requests a second, and how long they wait: `heedful serve` with both engines, beside LibreTranslate with the same model.
+"""Requests a second, and how long they wait: `heedful serve` with both engines, beside LibreTranslate.
 
 python benchmarks/serve_bench.py --model RUN [--clients 1 8 32] [--seconds 8] [--rounds 3] [--out FILE]
 
-The servers run one at a time, in turns, and each is stopped while another is measured. A client asks for one sentence of the
-built-in pair at a time, and for the next as soon as it is answered. LibreTranslate is measured where `make formats` has
-installed it (.venv-libretranslate), offline. Writes docs/performance-serving.json.
+All with the same model. They run one at a time, in turns. A client asks for one sentence of the built-in pair at a
+time, and for the next as soon as it is answered. LibreTranslate is measured where `make formats` has installed it
+(.venv-libretranslate), offline. Writes docs/performance-serving.json.
 """
 
 from __future__ import annotations

@@ -54,7 +54,10 @@ def overload(one: Server, clients: int, seconds: float) -> list[tuple[int, float
 
     def client() -> None:
         while time.monotonic() < end:
-            status, took, _ = timed(one, "a b c")
+            try:
+                status, took, _ = timed(one, "a b c")
+            except Exception:  # no answer at all
+                status, took = 0, 0.0
             answers.append((status, took))
             if status != 200:
                 time.sleep(0.1)
@@ -72,7 +75,7 @@ def test_four_times_as_much(reference: Path, counted: Callable[[int, str], None]
     pieces = 16 * 5
     with server(reference, batch_seconds=0.1, waiting=pieces) as one:
         status, headers = refused_headers(one)
-        alone = overload(one, 8, SECONDS)
+        alone = overload(one, 15, SECONDS)
         crowd = overload(one, 64, SECONDS)
         good, refused = ([a for a in crowd if a[0] == 200], [a for a in crowd if a[0] != 200])
         assert {a[0] for a in alone} == {200}

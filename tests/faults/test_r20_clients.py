@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from events import count
-from servers import PAIR, Server, server, until
+from servers import PAIR, Server, server, terminate, until
 
 pytestmark = pytest.mark.faults
 
@@ -86,14 +86,26 @@ def test_silence_and_answers_that_nobody_reads(reference: Path) -> None:
             connection.close()
 
 
-def _not_reading(one: Server) -> socket.socket:
-    """Asks for pages without end and reads none."""
+def test_a_little_that_nobody_reads(reference: Path) -> None:
+    """Less than what asyncio holds before it says so: it must not keep the server from ending, either."""
+    with server(reference, receive_seconds=LIMIT, idle_seconds=LIMIT, send_seconds=LIMIT) as one:
+        baseline = one.descriptors()
+        unread = [_not_reading(one, times) for times in (150, 200, 250, 300, 400)]
+        assert until(lambda: one.descriptors() <= baseline, LIMIT + 10)
+        unread += [_not_reading(one, times) for times in (150, 250, 400)]
+        assert terminate(one) == 0
+        for connection in unread:
+            connection.close()
+
+
+def _not_reading(one: Server, times: int = 3_000) -> socket.socket:
+    """Asks for so many pages and reads none."""
     connection = socket.socket()
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2_048)
     connection.connect(("127.0.0.1", one.port))
     connection.settimeout(0.2)
     try:
-        for _ in range(3_000):
+        for _ in range(times):
             connection.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
     except (TimeoutError, ConnectionError):
         pass
@@ -120,6 +132,8 @@ def test_disconnects(reference: Path, counted: Callable[[int, str], None]) -> No
 def test_too_many_connections_are_told_so(reference: Path) -> None:
     with server(reference, connections=20) as one:
         held = [one.connect() for _ in range(25)]
+        for connection in held[20:]:
+            connection.sendall(REQUEST)
         time.sleep(0.5)
         refused = [connection for connection in held if _answer(connection).startswith(b"HTTP/1.1 503")]
         assert len(refused) >= 5

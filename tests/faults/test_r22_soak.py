@@ -48,6 +48,19 @@ def test_soak(reference: Path, counted: Callable[[int, str], None]) -> None:
         counted(REQUESTS, "requests")
 
 
+def test_the_search_itself(reference: Path, counted: Callable[[int, str], None]) -> None:
+    """The model's own translations, not those of an engine made for tests."""
+    requests = count(400, 8_000)
+    with server(reference, batch_seconds=None) as one, ThreadPoolExecutor(CLIENTS) as pool:
+        texts = [" ".join("abcdefgh"[: 1 + number % 8]) for number in range(requests)]
+        list(pool.map(one.translate, texts[: requests // 4]))
+        early = one.memory()
+        answers = list(pool.map(one.translate, texts))
+        assert {status for status, _ in answers} == {200}
+        assert one.memory() / early - 1 <= 0.05
+        counted(requests, "requests of the model itself")
+
+
 def test_control_crossed_answers(reference: Path) -> None:
     """Answers given in another order than the questions were asked in."""
     with server(reference, batch_seconds=0.02, without="order") as one, ThreadPoolExecutor(CLIENTS) as pool:

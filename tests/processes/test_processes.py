@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -27,7 +28,7 @@ pytestmark = pytest.mark.processes
 
 # Two batches an update, shared by two processes or computed by one; several epochs.
 SETTINGS: dict[str, Any] = {**tasks.TINY, "training.accumulate": 2, "training.steps": 18, "training.keep": 10}
-LAST = "checkpoints/step-00000018"
+LAST = SETTINGS["training.steps"]
 
 
 @pytest.fixture(scope="module")
@@ -41,16 +42,18 @@ def alone(corpus: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> P
     return train(out=tmp_path_factory.mktemp("alone") / "run", set={**corpus, **SETTINGS}).path
 
 
-def started(out: Path, corpus: dict[str, str], settings: dict[str, Any]) -> subprocess.Popen[str]:
-    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "heedful"]
+def started(
+    out: Path, corpus: dict[str, str], settings: dict[str, Any], program: tuple[str, ...] = ("-m", "heedful")
+) -> subprocess.Popen[str]:
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", *program]
     command = [*launch, "train", *tasks.file_options(corpus), "--out", str(out), *tasks.set_options(settings)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     pipe = subprocess.PIPE
     return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=environment, start_new_session=True)
 
 
-def together(out: Path, corpus: dict[str, str], settings: dict[str, Any]) -> tasks.Outcome:
-    process = started(out, corpus, settings)
+def together(out: Path, corpus: dict[str, str], settings: dict[str, Any], *program: str) -> tasks.Outcome:
+    process = started(out, corpus, settings, program or ("-m", "heedful"))
     try:
         printed, said = process.communicate(timeout=120)
     finally:
@@ -77,8 +80,13 @@ def workers(process: subprocess.Popen[str]) -> list[int]:
     return sorted(found)
 
 
-def weights(run: Path, step: str = LAST) -> dict[str, torch.Tensor]:
-    return safetensors.torch.load_file(run / step / "model.safetensors")
+def assert_same(run: Path, other: Path, step: int) -> None:
+    """Bit for bit."""
+    ours, theirs = (
+        safetensors.torch.load_file(one / "checkpoints" / f"step-{step:08d}" / "model.safetensors")
+        for one in (run, other)
+    )
+    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
 
 
 def losses(run: Path) -> list[tuple[int, str, float]]:
@@ -92,8 +100,7 @@ def test_two_processes_are_one_run(corpus: dict[str, str], alone: Path, tmp_path
     assert done.code == 0, done.err
     assert done.out.strip() == str(tmp_path / "run"), "one of them speaks"
     assert "2 processes" in done.err
-    ours, theirs = weights(tmp_path / "run"), weights(alone)
-    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+    assert_same(tmp_path / "run", alone, LAST)
     assert losses(tmp_path / "run") == losses(alone)
     for name in ("model", "best"):
         assert (tmp_path / "run" / name / "model.safetensors").read_bytes() == (
@@ -101,10 +108,10 @@ def test_two_processes_are_one_run(corpus: dict[str, str], alone: Path, tmp_path
         ).read_bytes()
 
 
-def test_control_the_same_batches_for_both_are_another_run(corpus: dict[str, str], alone: Path, tmp_path: Path) -> None:
-    """What is compared can differ: with one batch an update for each of two runs."""
-    other = train(out=tmp_path / "run", set={**corpus, **SETTINGS, "training.accumulate": 1}).path
-    assert losses(other) != losses(alone)
+def test_control_the_same_batches_for_both(corpus: dict[str, str], alone: Path, tmp_path: Path) -> None:
+    done = together(tmp_path / "run", corpus, SETTINGS, str(Path(__file__).parent / "same_batches.py"))
+    assert done.code == 0, done.err
+    assert losses(tmp_path / "run") != losses(alone)
 
 
 def test_accumulate_is_chosen_or_refused(corpus: dict[str, str], tmp_path: Path) -> None:
@@ -140,23 +147,27 @@ def test_the_death_of_one_ends_both_and_the_run_goes_on(
     done = together(tmp_path / "run", corpus, {**SETTINGS, "training.steps": reached + 4})
     assert done.code == 0, done.err
     expected = train(out=tmp_path / "again", set={**corpus, **SETTINGS, "training.steps": reached + 4}).path
-    last = f"checkpoints/step-{reached + 4:08d}"
-    ours, theirs = weights(tmp_path / "run", last), weights(expected, last)
-    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+    assert_same(tmp_path / "run", expected, reached + 4)
 
 
 def test_a_signal_saves_and_the_run_goes_on(
     corpus: dict[str, str], tmp_path: Path, halfway: subprocess.Popen[str]
 ) -> None:
-    halfway.send_signal(signal.SIGTERM)
+    """Sent twice to the ones that train: to all at once, and by torchrun."""
+    os.killpg(halfway.pid, signal.SIGTERM)
     _, said = halfway.communicate(timeout=60)
-    assert "stopped at step" in said
-    done = together(tmp_path / "run", corpus, {**SETTINGS, "training.steps": 8})
-    assert "is finished" in done.err
+    found = re.search(r"stopped at step ([\d,]+)", said)
+    assert found, said
+    reached = int(found[1].replace(",", ""))
+    assert (tmp_path / "run" / "checkpoints" / f"step-{reached:08d}").is_dir()
+    longer = {**SETTINGS, "training.steps": reached + 2}
+    done = together(tmp_path / "run", corpus, longer)
+    assert done.code == 0, done.err
+    expected = train(out=tmp_path / "again", set={**corpus, **longer}).path
+    assert_same(tmp_path / "run", expected, reached + 2)
 
 
 def test_one_process_goes_on_with_the_run_of_two(corpus: dict[str, str], alone: Path, tmp_path: Path) -> None:
     assert together(tmp_path / "run", corpus, {**SETTINGS, "training.steps": 10}).code == 0
     train(out=tmp_path / "run", set={**corpus, **SETTINGS})
-    ours, theirs = weights(tmp_path / "run"), weights(alone)
-    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+    assert_same(tmp_path / "run", alone, LAST)

@@ -29,9 +29,30 @@ def test_a_text_and_a_list_of_texts(client: TestClient) -> None:
     assert translated(client, q=[]) == {"translatedText": []}
 
 
+def test_from_a_language_to_itself(client: TestClient) -> None:
+    assert translated(client, q="a", target="EN") == {"translatedText": "a"}
+
+
+def test_a_profile_that_is_missing_is_no_reason_to_guess(served: Served, translator: Translator) -> None:
+    """French could be taken for English, and come back as it is."""
+    text = replace(
+        translator.model.text, source_language="fr", target_language="en", source_profile="", target_profile=""
+    )
+    other = Served(Translator(replace(translator.model, text=text)))
+    other.engine = served.engine
+    with TestClient(create_app(Desk([served, other], Limits()))) as client:
+        found = translated(client, q="the dog and the cat", source="auto", target="en")
+        assert found == {
+            "translatedText": "THE DOG AND THE CAT",
+            "detectedLanguage": {"confidence": 0.0, "language": "fr"},
+        }
+
+
 def test_forms(client: TestClient) -> None:
     answer = client.post("/translate", data={"q": "grün & blau", "source": "en", "target": "de"})
     assert answer.json() == {"translatedText": "GRÜN & BLAU"}
+    fields = {name: (None, value) for name, value in {"q": "a", "source": "en", "target": "de"}.items()}
+    assert client.post("/translate", files=fields).json() == {"translatedText": "A"}
 
 
 def test_alternatives(client: TestClient) -> None:
@@ -101,7 +122,6 @@ def test_other_sites_may_ask(client: TestClient) -> None:
         ({"source": "xx"}, "xx is not supported"),
         ({"target": "xx"}, "xx is not supported"),
         ({"source": "de", "target": "en"}, "English (en) is not available as a target language from German (de)"),
-        ({"source": "en", "target": "en"}, "English (en) is not available as a target language from English (en)"),
         ({"q": 3}, "q must be a text or a list of texts."),
     ],
 )
@@ -116,6 +136,7 @@ def test_other_errors_are_json_too(client: TestClient) -> None:
         (client.get("/translate"), 405),
         (client.post("/translate", content=b"x" * 1_000_001), 413),
         (client.post("/translate", content=b"x", headers={"Content-Type": "image/png"}), 415),
+        (client.post("/attend", json={"q": "ba " * 70, "source": "en", "target": "de"}), 400),
     ):
         assert answer.status_code == status
         assert set(answer.json()) == {"error"}

@@ -41,7 +41,15 @@ def test_nothing_is_no_sentence() -> None:
     assert text_layout(" \n ", whole).filled([]) == " \n "
 
 
+def test_where_the_source_needs_no_space_the_translation_has_one() -> None:
+    layout = text_layout("你好。今天很好。", whole)
+    assert layout.filled(["Hello.", "Today is fine."]) == "Hello. Today is fine."
+    assert layout.filled(["こんにちは。", "今日はいい。"]) == "こんにちは。今日はいい。"
+
+
 HTML = [
+    ("<p>One\n  two.\n</p>", ["One two."], "<p>1 </p>"),
+    ("<![CDATA[x]]>One", ["One"], "<![CDATA[x]]>1"),
     ("<p>One. <b>Two</b></p>", ["One.", "Two"], "<p>1 <b>2</b></p>"),
     ('<a href="x>y">One</a>', ["One"], '<a href="x>y">1</a>'),
     ("a &amp; b &lt; c", ["a & b < c"], "1"),

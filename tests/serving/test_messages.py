@@ -37,12 +37,15 @@ def test_a_list_is_a_list_and_a_form_may_repeat_q() -> None:
 
 BAD_BODIES = [
     (b"{", "application/json", 400, "no JSON"),
-    (b"\xff", "application/json", 400, "no JSON"),
+    (b"\xff", "application/json", 400, "not UTF-8"),
     (b"[1]", "application/json", 400, "JSON object"),
     (b"[" * 100_000, "application/json", 400, "no JSON"),
     (b'{"q": ' + b"9" * 5_000 + b"}", "application/json", 400, "no JSON"),
     (b"q=%ff", FORM, 400, "no urlencoded form"),
-    (b"\xff", FORM, 400, "no urlencoded form"),
+    (b"\xff", FORM, 400, "not UTF-8"),
+    (b"q=a", "multipart/form-data", 400, "no multipart form"),
+    (b"q=a", "multipart/form-data; boundary=x", 400, "no multipart form"),
+    (b"--x\r\n\r\na\r\n--x--", "multipart/form-data; boundary=x", 400, "has no name"),
     (b"&a=" * 2_000, FORM, 400, "no urlencoded form"),
     (b"q=a", "text/plain", 415, "text/plain"),
 ]
@@ -69,6 +72,7 @@ BAD_FIELDS: list[tuple[dict[str, Any], str]] = [
     ({"format": "pdf"}, '"text" or "html"'),
     ({"alternatives": 4}, "from 0 to 3"),
     ({"alternatives": -1}, "from 0 to 3"),
+    ({"alternatives": float("nan")}, "from 0 to 3"),
     ({"alternatives": True}, "from 0 to 3"),
     ({"alternatives": 1.5}, "from 0 to 3"),
     ({"alternatives": "two"}, "from 0 to 3"),
@@ -87,10 +91,17 @@ def test_what_is_exactly_at_the_limit_is_taken() -> None:
     assert asked.texts == ["xxxxx", "xxxxx"]
 
 
-def test_detection_takes_one_text() -> None:
+def test_detection_takes_a_list_as_one_text() -> None:
     assert detect_request({"q": "a"}, LIMITS) == "a"
-    with pytest.raises(RequestError, match="one text"):
-        detect_request({"q": ["a"]}, LIMITS)
+    assert detect_request({"q": ["a", "b"]}, LIMITS) == "a\nb"
+
+
+def test_multipart_forms_and_queries() -> None:
+    part = '--x\r\nContent-Disposition: form-data; name="{}"\r\n\r\n{}\r\n'
+    body = "".join([part.format("q", "é\r\nb"), part.format("source", "EN"), "--x--\r\n"]).encode()
+    fields = read_fields(body, 'multipart/form-data; boundary="x"', "target=de&source=fr")
+    asked = translate_request(fields, LIMITS)
+    assert (asked.texts, asked.source, asked.target) == (["é\nb"], "en", "de")
 
 
 _VALUES = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
@@ -103,7 +114,18 @@ def test_whatever_comes_is_read_or_refused(fields: dict[str, Any]) -> None:
         translate_request(fields, Limits())
 
 
-@given(st.binary(max_size=200), st.sampled_from([FORM, "application/json"]))
+_PARTS = st.lists(
+    st.sampled_from([b"--x", b"\r\n", b"\n", b"--", b'Content-Disposition: form-data; name="q"', b"a", b"\xff"])
+)
+
+
+@given(_PARTS.map(b"".join))
+def test_whatever_parts_come_are_read_or_refused(body: bytes) -> None:
+    with suppress(RequestError):
+        read_fields(body, "multipart/form-data; boundary=x")
+
+
+@given(st.binary(max_size=200), st.sampled_from([FORM, "application/json", "multipart/form-data; boundary=x"]))
 def test_whatever_bytes_come_are_read_or_refused(body: bytes, kind: str) -> None:
     with suppress(RequestError):
         read_fields(body, kind)

@@ -37,6 +37,12 @@ def test_where_sentences_end(sentences):
     assert split_sentences("".join(sentences)) == sentences
 
 
+def test_a_million_dots_take_no_time():
+    """Quadratic, they would take hours."""
+    for text in ("." * 1_000_000, '."' * 500_000, "。" * 1_000_000, ".)" * 500_000 + " "):
+        assert "".join(split_sentences(text)) == text
+
+
 @given(_TEXT)
 def test_sentences_are_the_text(text):
     assert "".join(split_sentences(text)) == text

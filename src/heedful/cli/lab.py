@@ -25,6 +25,6 @@ def lab(arguments: argparse.Namespace) -> None:
     require_matplotlib()
     for one in chosen:
         directory = Path(arguments.out) / one.name
-        found = one.run(Setting(directory / "runs", arguments.quick))
+        found = one.run(Setting(directory / ("runs-quick" if arguments.quick else "runs"), arguments.quick))
         write_finding(one, found, directory)
         print(f"{report(one, found)}\n\n{directory / 'report.md'}\n", flush=True)

@@ -142,7 +142,7 @@ async def _fields(request: Request, limits: Limits) -> Any:
         body += chunk
         if len(body) > limits.body:
             raise too_large
-    return read_fields(bytes(body), request.headers.get("content-type", ""))
+    return read_fields(bytes(body), request.headers.get("content-type", ""), request.url.query)
 
 
 async def _unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T | None:

@@ -81,8 +81,8 @@ class Batcher:
             return await job.answer
 
     async def alone(self, work: Callable[[], T], pieces: int) -> T:
-        """Other work for the thread that translates, when its batch is done."""
-        with self._place(pieces):
+        """Other work for the thread that translates, when its batch is done: worth a quarter of all that may wait."""
+        with self._place(max(pieces, self.most // 4)):
             return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     @contextmanager
@@ -131,6 +131,8 @@ class Batcher:
         loop = asyncio.get_running_loop()
         try:
             found = await loop.run_in_executor(self._thread, engine.search, sentences, n_best)
+            if len(found) != len(sentences):
+                raise RuntimeError(f"{len(sentences)} sentences, {len(found)} translations")
         except Exception as error:  # whatever it was, those who wait must hear of it, and the next batch may do better
             for job, _ in batch:
                 if not job.answer.done():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import html
 from collections.abc import Sequence
 from typing import Any
@@ -70,33 +71,41 @@ class Desk:
     async def translate(self, asked: TranslateRequest) -> dict[str, Any]:
         source, detected = asked.source, None
         if source == AUTO:
-            detected = self.detect("\n".join(asked.texts))[0]
+            detected = self._detected(asked)
             source = detected["language"]
-        if source == asked.target and detected:  # it is in that language already
+        if source == asked.target and any(source in pair for pair in self.models):  # it is in that language already
             found = [[text] for text in asked.texts]
         else:
             found = await self._translations(asked, self._model(source, asked.target))
         return _answer(asked, found, detected)
 
+    def _detected(self, asked: TranslateRequest) -> dict[str, Any]:
+        """Where languages cannot be told apart, the first from which it can be translated."""
+        if self.profiles:
+            return self.detect("\n".join(asked.texts))[0]
+        source = next((source for source, target in self.models if target == asked.target), next(iter(self.models))[0])
+        return {"confidence": 0.0, "language": source}
+
     async def attend(self, asked: TranslateRequest) -> str:
         """The page that shows what every head attends to, for one sentence."""
         model = self._model(asked.source, asked.target)
-        text = " ".join(asked.texts)
+        text = " ".join(" ".join(asked.texts).split())
+        if (pieces := model.pieces(text)) > self.limits.attended:
+            raise RequestError(f"q has {pieces:,} pieces; attention is shown for at most {self.limits.attended:,}.")
 
         def page() -> str:
             return attention_page(*attended(model.translator, text))
 
         try:
-            return await self.batcher.alone(page, model.pieces(text))
+            return await self.batcher.alone(page, pieces)
         except InputError as error:
             raise RequestError(str(error)) from None
 
     async def _translations(self, asked: TranslateRequest, model: Served) -> list[list[str]]:
         """For every text its translation and the alternatives to it."""
-        lay_out = html_layout if asked.format == "html" else text_layout
-        layouts = [lay_out(text, model.cut) for text in asked.texts]
+        # Tokenising much text takes a while: others are answered meanwhile.
+        layouts, pieces = await asyncio.to_thread(_laid_out, asked, model)
         sentences = [sentence for layout in layouts for sentence in layout.sentences]
-        pieces = [model.pieces(sentence) for sentence in sentences]
         if sum(pieces) > self.limits.pieces:
             raise RequestError(f"q has {sum(pieces):,} pieces, more than the {self.limits.pieces:,} of a request.")
         n_best = 1 + asked.alternatives
@@ -121,15 +130,23 @@ class Desk:
         )
 
 
+def _laid_out(asked: TranslateRequest, model: Served) -> tuple[list[Layout], list[int]]:
+    """The layout of every text, and the pieces of every sentence."""
+    lay_out = html_layout if asked.format == "html" else text_layout
+    layouts = [lay_out(text, model.cut) for text in asked.texts]
+    return layouts, [model.pieces(sentence) for layout in layouts for sentence in layout.sentences]
+
+
 def _profiles(models: Sequence[Served]) -> dict[str, str]:
-    """Of each language the first that a model has."""
+    """Of each language the first that a model has; none where one is missing, whose text would be taken for another."""
     profiles: dict[str, str] = {}
     for one in models:
         text = one.translator.model.text
         for language, known in ((one.source, text.source_profile), (one.target, text.target_profile)):
             if known:
                 profiles.setdefault(language, known)
-    return profiles
+    languages = {language for one in models for language in (one.source, one.target)}
+    return profiles if set(profiles) == languages else {}
 
 
 def _ranked(layout: Layout, found: list[list[str]], n_best: int, is_html: bool) -> list[str]:

@@ -8,20 +8,27 @@ from collections.abc import Callable, Sequence
 from html.parser import HTMLParser
 from typing import NamedTuple
 
-from heedful.text.sentences import split_sentences
+from heedful.text.sentences import CLOSES, ENDS_AT_ONCE, split_sentences
 
 _LINE = re.compile(r"[^\r\n]+|[\r\n]+")
+_LINE_END = re.compile(r"[ \t]*[\r\n]\s*")  # in HTML a space like others
 _RAW = ("script", "style")  # elements whose text is written without entities
 _NOT_TRANSLATED = (*_RAW, "code", "pre", "textarea")  # elements whose text is no language
 Cut = Callable[[str], list[str]]  # a sentence into parts that the model takes
 
 
 class Layout(NamedTuple):
-    parts: list[str | int]  # what stays as it is, or the number of a sentence
+    parts: list[str | int | None]  # what stays as it is; the number of a sentence; None: a border without a space
     sentences: list[str]
 
     def filled(self, translations: Sequence[str]) -> str:
-        return "".join(part if isinstance(part, str) else translations[part] for part in self.parts)
+        text: list[str] = []
+        for part in self.parts:
+            if part is None:  # where the source needs no space after 。, the translation may
+                text.append("" if text and text[-1].endswith(tuple(ENDS_AT_ONCE + CLOSES)) else " ")
+            else:
+                text.append(part if isinstance(part, str) else translations[part])
+        return "".join(text)
 
 
 def text_layout(text: str, cut: Cut) -> Layout:
@@ -41,19 +48,21 @@ def html_layout(text: str, cut: Cut) -> Layout:
 def _add_text(layout: Layout, text: str, cut: Cut) -> None:
     """Spaces at both ends of a sentence, and line ends, stay as they are."""
     for line in _LINE.findall(text):
-        for sentence in split_sentences(line):
+        for number, sentence in enumerate(split_sentences(line)):
             body = sentence.strip()
+            if number and body and isinstance(layout.parts[-1], str) and not layout.parts[-1]:
+                layout.parts[-1] = None
             before, _, after = sentence.partition(body) if body else (sentence, "", "")
             layout.parts.append(before)
-            for number, part in enumerate(cut(body) if body else []):
-                layout.parts.append(" " if number else "")
+            for place, part in enumerate(cut(body) if body else []):
+                layout.parts.append(" " if place else "")
                 layout.parts.append(len(layout.sentences))
                 layout.sentences.append(part)
             layout.parts.append(after)
 
 
 class _Reader(HTMLParser):
-    """Tags, comments and the like as they were written; text as sentences."""
+    """Tags, comments and the like stay (end tags in small letters); text becomes sentences."""
 
     def __init__(self, cut: Cut) -> None:
         super().__init__(convert_charrefs=True)
@@ -91,12 +100,12 @@ class _Reader(HTMLParser):
         self._markup(f"<?{data}>")
 
     def unknown_decl(self, data: str) -> None:
-        self._markup(f"<![{data}]>")
+        self._markup(f"<![{data}]]>" if data.startswith("CDATA[") else f"<![{data}]>")
 
     def _markup(self, markup: str) -> None:
         text, self.text = "".join(self.text), []
         if self.verbatim:
             self.layout.parts.append(text if self.verbatim[-1] in _RAW else html.escape(text, quote=False))
         else:
-            _add_text(self.layout, text, self.cut)
+            _add_text(self.layout, _LINE_END.sub(" ", text), self.cut)
         self.layout.parts.append(markup)

@@ -13,6 +13,7 @@ class Limits:
     texts: int = 100  # of a request
     characters: int = 10_000  # of a request, all its texts together
     pieces: int = 8_000  # of a request, all its texts together; a character may be several (docs/serving.md)
+    attended: int = 64  # pieces of a sentence whose attention is shown: the page grows with their square
     alternatives: int = 5  # beside the best translation
     waiting: int = 16_000  # pieces of all the requests that wait or are translated
     connections: int = 500  # at once

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from email import message_from_bytes
+from email.message import Message
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
@@ -12,6 +14,7 @@ from heedful.serving.limits import Limits
 from heedful.text.lines import check_text
 
 FORMATS = ("text", "html")
+_MOST_FIELDS = 1_000
 
 
 class RequestError(HeedfulError):
@@ -31,15 +34,17 @@ class TranslateRequest(NamedTuple):
     alternatives: int
 
 
-def read_fields(body: bytes, content_type: str) -> Mapping[str, Any]:
-    """The fields of a request by name. LibreTranslate's own client posts forms, everyone else JSON."""
+def read_fields(body: bytes, content_type: str, query: str = "") -> Mapping[str, Any]:
+    """The fields of a request by name. LibreTranslate's own clients post forms, everyone else JSON."""
     kind = content_type.partition(";")[0].strip().lower()
     if kind == "application/x-www-form-urlencoded":
-        return _form(body)
+        return _form(_urlencoded(query) + _urlencoded(_text(body)))
+    if kind == "multipart/form-data":
+        return _form(_urlencoded(query) + _multipart(body, content_type))
     if kind not in ("application/json", ""):
-        raise RequestError(f'Content-Type "{kind}" is not read here. Send application/json or a urlencoded form.', 415)
+        raise RequestError(f'Content-Type "{kind}" is not read here. Send application/json or a form.', 415)
     try:
-        content = json.loads(body.decode("utf-8"))
+        content = json.loads(_text(body))
     except (ValueError, RecursionError) as error:
         raise RequestError(f"The body is no JSON: {error}.") from None
     if not isinstance(content, dict):
@@ -47,11 +52,39 @@ def read_fields(body: bytes, content_type: str) -> Mapping[str, Any]:
     return content
 
 
-def _form(body: bytes) -> Mapping[str, Any]:
+def _text(body: bytes) -> str:
     try:
-        pairs = parse_qsl(body.decode("utf-8"), keep_blank_values=True, errors="strict", max_num_fields=1_000)
+        return body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise RequestError(f"The body is not UTF-8: {error}.") from None
+
+
+def _urlencoded(text: str) -> list[tuple[str, str]]:
+    try:
+        return parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=_MOST_FIELDS)
     except ValueError as error:
         raise RequestError(f"The body is no urlencoded form: {error}.") from None
+
+
+def _multipart(body: bytes, content_type: str) -> list[tuple[str, str]]:
+    head = f"Content-Type: {content_type}\r\n\r\n".encode("latin-1", "replace")
+    message = message_from_bytes(head + body)
+    parts = message.get_payload()
+    if not isinstance(parts, list) or len(parts) > _MOST_FIELDS:
+        raise RequestError("The body is no multipart form.")
+    pairs = []
+    for part in parts:
+        assert isinstance(part, Message), "the parts of a multipart message"
+        name, value = part.get_param("name", header="content-disposition"), part.get_payload(decode=True)
+        if not isinstance(name, str) or not isinstance(value, bytes):
+            raise RequestError("The body is no multipart form: a part has no name.")
+        pairs.append((name, _text(value)))
+    return pairs
+
+
+def _form(pairs: list[tuple[str, str]]) -> Mapping[str, Any]:
+    """Lines of a form end with CR LF, whatever was typed."""
+    pairs = [(name, value.replace("\r\n", "\n")) for name, value in pairs]
     texts = [value for name, value in pairs if name == "q"]
     fields: dict[str, Any] = dict(pairs)
     return fields | ({"q": texts} if len(texts) > 1 else {})
@@ -62,15 +95,13 @@ def translate_request(fields: Mapping[str, Any], limits: Limits) -> TranslateReq
     kind = _word(fields, "format", "text")
     if kind not in FORMATS:
         raise RequestError(f'format must be "text" or "html", not "{kind}".')
-    source, target = _word(fields, "source"), _word(fields, "target")
+    source, target = _word(fields, "source").lower(), _word(fields, "target").lower()
     return TranslateRequest(texts, is_list, source, target, kind, _alternatives(fields, limits))
 
 
 def detect_request(fields: Mapping[str, Any], limits: Limits) -> str:
-    texts, is_list = _texts(fields, limits)
-    if is_list:
-        raise RequestError("q must be one text.")
-    return texts[0]
+    """A list is one text of several lines."""
+    return "\n".join(_texts(fields, limits)[0])
 
 
 def _texts(fields: Mapping[str, Any], limits: Limits) -> tuple[list[str], bool]:
@@ -107,6 +138,8 @@ def _word(fields: Mapping[str, Any], name: str, default: str | None = None) -> s
 def _alternatives(fields: Mapping[str, Any], limits: Limits) -> int:
     given = fields.get("alternatives") or 0
     if isinstance(given, str) and given.isdecimal() and len(given) < 10:
+        given = int(given)
+    if isinstance(given, float) and given.is_integer():
         given = int(given)
     if not isinstance(given, int) or isinstance(given, bool) or not 0 <= given <= limits.alternatives:
         raise RequestError(f"alternatives must be a number from 0 to {limits.alternatives}.")

@@ -28,7 +28,7 @@ _ERROR = {"content": {"application/json": {"schema": _object(["error"], error=_T
 ERRORS: dict[int | str, dict[str, Any]] = {
     400: {"description": "what was wrong with the request", **_ERROR},
     413: {"description": "the body is too large", **_ERROR},
-    415: {"description": "neither JSON nor a urlencoded form", **_ERROR},
+    415: {"description": "neither JSON nor a form", **_ERROR},
     503: {"description": "busy; Retry-After says when to try again", **_ERROR},
 }
 

@@ -20,6 +20,9 @@ from heedful.serving.limits import Limits
 _GRACE = 0.3  # seconds in which whoever was about to ask still may, after the signal to stop
 
 
+_REFUSED = 1.0  # seconds in which a client that is refused can read why
+
+
 class _Deadline:
     """A connection that is not heard of again within so many seconds is cut off."""
 
@@ -43,12 +46,17 @@ class _Connection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        transport.set_write_buffer_limits(high=0)  # whatever is not sent at once has a deadline
         self._reading, self._writing = _Deadline(), _Deadline()
-        if len(self.connections) > self.limits.connections:
+        self._is_refused = len(self.connections) > self.limits.connections
+        self._reading.start(self, _REFUSED if self._is_refused else self.limits.receive_seconds)
+        if self._is_refused:
             transport.write(_answer(503, "The server has too many connections.", "Retry-After: 1\r\n"))
-            transport.close()
-        else:
-            self._reading.start(self, self.limits.receive_seconds)
+            transport.write_eof()  # closed at once, with a request unread, it would be reset before this is read
+
+    def data_received(self, data: bytes) -> None:
+        if not self._is_refused:
+            super().data_received(data)
 
     def handle_events(self) -> None:
         try:
@@ -63,11 +71,19 @@ class _Connection(H11Protocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._writing.start(self, self.limits.send_seconds)
+        self._expect_reading(self.transport.get_write_buffer_size() + 1)
 
     def resume_writing(self) -> None:
         super().resume_writing()
         self._writing.cancel()
+
+    def _expect_reading(self, unsent: int) -> None:
+        """Cut off when nothing was read in the time: a slow reader of much is no dead one."""
+        left = self.transport.get_write_buffer_size()
+        if left >= unsent:
+            self.transport.abort()
+        else:
+            self._writing.timer = self.loop.call_later(self.limits.send_seconds, self._expect_reading, left)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._reading.cancel()
@@ -97,7 +113,10 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Whoever has connected, or sends the next request while the signal comes, is answered as well."""
-        self.server_state.default_headers.append((b"connection", b"close"))  # of answers that are under way, too
+        self.server_state.default_headers.append((b"connection", b"close"))
+        for connection in self.server_state.connections:
+            if (cycle := getattr(connection, "cycle", None)) is not None:  # its answer is under way
+                cycle.default_headers = self.server_state.default_headers
         await asyncio.sleep(_GRACE)
         await super().shutdown(sockets)
 

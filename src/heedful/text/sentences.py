@@ -14,8 +14,9 @@ from itertools import pairwise
 ENDS = ".!?…؟۔।॥։"
 ENDS_AT_ONCE = "。！？"
 CLOSES = "\"'”’»)]」』）"
-_CLOSES = f"[{re.escape(CLOSES)}]*"
-_END = re.compile(rf"[{ENDS}]+{_CLOSES}(?P<space>\s+)|[{ENDS_AT_ONCE}]+{_CLOSES}\s*")
+_CLOSES = f"[{re.escape(CLOSES)}]*+"
+# Each run of ends is looked at once (possessive, and never from its middle): dots take no longer than words.
+_END = re.compile(rf"(?<![{ENDS}])[{ENDS}]++{_CLOSES}(?P<space>\s+)|[{ENDS_AT_ONCE}]++{_CLOSES}\s*")
 _SHORT = re.compile(r"(?:^|\W)(\w{1,2})\.$")  # whatever stands before the full stop in J. or 3., Mr. or 13.
 _WORD = re.compile(r"\S+\s*")
 

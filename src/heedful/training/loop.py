@@ -54,7 +54,7 @@ class Loop:
         """Trains to the end, or until a signal, whose number is returned. The run is saved either way."""
         began, before = monotonic(), self.progress.seconds
         try:
-            with StopRequest() as stop:
+            with StopRequest(is_patient=self.processes.count > 1) as stop:
                 number = 0
                 while not is_finished(self.progress, self.recipe) and not number:
                     self._step()
@@ -65,6 +65,7 @@ class Loop:
                     self._save()
                 if self.processes.is_first:
                     write_average(self.run_directory, self.recipe, self.progress.step)
+                self.processes.wait()
                 return number or None
         finally:
             self.display.close()

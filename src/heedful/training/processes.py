@@ -18,7 +18,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from heedful.errors import ConfigError, MachineError
+from heedful.errors import ConfigError, MachineError, UsageError
 
 _PATIENCE = timedelta(hours=24)  # the others wait while the first one prepares a corpus, or validates
 
@@ -98,12 +98,19 @@ def speaks() -> bool:
 @contextmanager
 def joined(device: torch.device) -> Iterator[Processes]:
     """The processes that torchrun has started, or this one alone."""
-    count = int(os.environ.get("WORLD_SIZE", "1"))
-    if count == 1 or dist.is_initialized():
+    given = {
+        name: os.environ.get(name, "") for name in ("WORLD_SIZE", "RANK", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
+    }
+    count = int(given["WORLD_SIZE"]) if given["WORLD_SIZE"].isdecimal() else 1
+    if count <= 1:
         yield Processes(device=device)
         return
+    if missing := [name for name, value in given.items() if not value]:
+        raise UsageError(
+            f"WORLD_SIZE is {count}, but {', '.join(missing)} not set: start the processes with torchrun, or unset it."
+        )
     if device.type == "cuda":
-        device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+        device = torch.device("cuda", int(given["LOCAL_RANK"]))
         torch.cuda.set_device(device)
     with _company():
         dist.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=_PATIENCE)
@@ -117,8 +124,9 @@ def joined(device: torch.device) -> Iterator[Processes]:
 def _company() -> Iterator[None]:
     try:
         yield
-    except RuntimeError as error:
+    except (RuntimeError, ValueError) as error:
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
         raise MachineError(
-            "Another process of this run has ended, or cannot be reached "
-            f"({str(error).splitlines()[0]}). What was saved is untouched; the same command continues it."
+            f"Another process of this run has ended, or cannot be reached ({reason}). "
+            "What was saved is untouched; the same command continues it."
         ) from error

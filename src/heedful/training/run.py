@@ -109,6 +109,7 @@ def _require_own(run: RunDirectory) -> None:
 
 def _train(run: RunDirectory, settings: Settings, processes: Processes) -> Run:
     keep_memory()
+    processes.require_shares(settings.get("training", {}).get("accumulate", processes.count))  # before the text is read
     prepared = _prepare(run, settings, processes)
     processes.require_shares(prepared.recipe.training.accumulate)
     threads = prepared.recipe.training.threads or cores()

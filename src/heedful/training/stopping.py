@@ -13,7 +13,9 @@ from heedful.training.display import say
 class StopRequest:
     """`with StopRequest() as stop:` … `stop.signal_number` is set once a signal has come."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_patient: bool = False) -> None:
+        """`is_patient`: a second signal changes nothing. torchrun passes on what its processes may have got already."""
+        self.is_patient = is_patient
         self.signal_number: int | None = None
         self._before: dict[int, object] = {}
 
@@ -30,7 +32,9 @@ class StopRequest:
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self.signal_number is not None:
+            if self.is_patient:
+                return
             os._exit(128 + number)
         self.signal_number = number
         name = signal.Signals(number).name
-        say(f"\n{name}: saving after this step; once more to stop at once")
+        say(f"\n{name}: saving after this step{'' if self.is_patient else '; once more to stop at once'}")

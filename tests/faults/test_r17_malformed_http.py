@@ -109,14 +109,15 @@ def test_mutated_and_odd_requests(one: Server, counted: Callable[[int, str], Non
     counted(len(cases), "requests")
 
 
-def test_the_openapi_fuzzer(one: Server, counted: Callable[[int, str], None]) -> None:
+def test_the_openapi_fuzzer(one: Server, tmp_path: Path, counted: Callable[[int, str], None]) -> None:
     """Schemathesis makes requests from the API's description, right and wrong ones."""
     pytest.importorskip("schemathesis")
     examples = count(10, 100)
     program = [str(Path(sys.executable).with_name("schemathesis")), "run"]
     where = [f"http://127.0.0.1:{one.port}/openapi.json", "--checks", "not_a_server_error", "--seed", "17"]
     how = ["--max-examples", str(examples), "--phases", "examples,coverage,fuzzing", "--no-color"]
-    outcome = subprocess.run([*program, *where, *how], capture_output=True, text=True, timeout=900, check=False)
+    command = [*program, *where, *how]
+    outcome = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=900, check=False)
     assert outcome.returncode == 0, outcome.stdout[-3_000:] + outcome.stderr[-1_000:]
     assert one.is_healthy()
     generated = re.search(r"([\d,]+) generated", outcome.stdout)

@@ -113,7 +113,7 @@ class Updater:
         self.model.train()
         loss = nll = 0.0
         for number, batch in enumerate(batches):
-            seed_dropout(self.config.seed, step, part=self.processes.rank + number * self.processes.count)
+            seed_dropout(self.config.seed, step, self.processes.rank + number * self.processes.count)
             with self._memory_errors(step, batch):
                 with self._precision():
                     sums = batch_loss(self.model, batch.to(self.device), self.config.label_smoothing)

@@ -45,6 +45,7 @@ _QUICK: dict[str, Any] = {
     "training.warmup_steps": 5,
     "training.validate_every": 5,
     "training.save_every": 2,
+    "training.threads": 1,  # so little is slower on more
 }
 _TEST_PAIRS = 500
 

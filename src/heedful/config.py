@@ -88,13 +88,14 @@ class ModelConfig:
     d_v: int = 0  # width of a head's values; 0: d_model / h
     dropout: float = 0.1  # residual dropout, section 5.4
     attention_dropout: float = 0.0  # on the attention weights
+    word_dropout: float = 0.0  # share of pieces, of both sides, that are read as nothing but their position
     positions: str = "sinusoidal"  # or "learned", Table 3 (E)
     max_positions: int = 512  # size of the table of learned positions
 
     def __post_init__(self) -> None:
         _at_least(self, "model", 1, "vocab_size", "N", "d_model", "d_ff", "h", "max_positions")
         _at_least(self, "model", 0, "d_k", "d_v")
-        _share(self, "model", "dropout", "attention_dropout")
+        _share(self, "model", "dropout", "attention_dropout", "word_dropout")
         _one_of(self, "model", "positions", ("sinusoidal", "learned"))
         _require(
             self.positions == "learned" or self.d_model % 2 == 0,
@@ -122,6 +123,7 @@ class TrainingConfig:
     learning_rate: float = 1.0  # factor on the paper's schedule, Eq. 3
     cooldown_steps: int = 0  # last steps, in which the rate falls to 0; 0: none, as in the paper
     dropout_warmup_steps: int = 0  # first steps, in which dropout rises from 0, and data.bpe_dropout; 0: none
+    two_way_steps: int = 0  # first steps, in which every other batch is turned round: target → source; 0: none
     label_smoothing: float = 0.1
     clip_norm: float = 0.0  # largest norm of the gradient; 0: no clipping, as in the paper
     precision: str = "fp32"  # "bf16" or "fp16": autocast
@@ -140,7 +142,7 @@ class TrainingConfig:
         one = ("steps", "batch_tokens", "accumulate", "warmup_steps", "log_every")
         _at_least(self, "training", 1, *one, "validate_every", "save_every", "average")
         _at_least(self, "training", 0, "seed", "keep", "patience", "threads", "clip_norm")
-        _at_least(self, "training", 0, "cooldown_steps", "dropout_warmup_steps")
+        _at_least(self, "training", 0, "cooldown_steps", "dropout_warmup_steps", "two_way_steps")
         _finite(self, "training", "learning_rate", "clip_norm")
         _require(self.learning_rate > 0, f"training.learning_rate must be above 0, not {self.learning_rate}.")
         _share(self, "training", "label_smoothing")

@@ -52,11 +52,17 @@ class Batch:
 class Batches:
     """The endless sequence of a corpus's batches, by number. It holds a few numbers a batch, and none a pair."""
 
-    def __init__(self, store: Store, batch_tokens: int, seed: int, respell: Respell | None = None) -> None:
-        """`respell` gives sentences in other pieces: batches are cut before it, by the lengths stored."""
+    def __init__(
+        self, store: Store, batch_tokens: int, seed: int, respell: Respell | None = None, two_way: int = 0
+    ) -> None:
+        """`respell` gives sentences in other pieces: batches are cut before it, by the lengths stored.
+
+        Of the first `two_way` batches every other one is turned round, from target to source.
+        """
         self._store = store
         self._seed = seed
         self._respell = respell
+        self._two_way = two_way
         self._first_G = store.groups.first
         self._starts = cut(store.groups, batch_tokens)
         self._shapes = shapes(store.groups, self._starts)
@@ -81,7 +87,8 @@ class Batches:
         batch = collate(self._store, self.indices(number))
         if batch.tokens != self.tokens(number):
             raise CorpusError("The token store's order of length is damaged. Train into another --out.")
-        return self._respelled(batch, number)
+        batch = self._respelled(batch, number)
+        return turned(batch) if number < self._two_way and number % 2 else batch
 
     def tokens(self, number: int) -> int:
         """Real target pieces of a batch, without reading it."""
@@ -131,18 +138,21 @@ def collate(store: Store, indices: Numbers | list[int]) -> Batch:
 
 def assemble(sources: Sequence[Sentence], targets: Sequence[Sentence], lines: tuple[int, ...]) -> Batch:
     """Padded, and the target shifted right for the decoder to read."""
-    target_out = pad(targets)
-    target_in = torch.full_like(target_out, BOS)
-    target_in[:, 1:] = target_out[:, :-1]
+    return _batch(pad(sources), pad(targets), lines)
+
+
+def turned(batch: Batch) -> Batch:
+    """The same pairs, from target to source."""
+    return _batch(batch.target_out_BT, batch.source_BS, batch.lines)
+
+
+def _batch(source_BS: Tensor, target_out_BT: Tensor, lines: tuple[int, ...]) -> Batch:
+    target_in_BT = torch.full_like(target_out_BT, BOS)
+    target_in_BT[:, 1:] = target_out_BT[:, :-1]
+    padding_BT = target_out_BT == PAD
     # Behind the shorter sentences stands padding alone, not the end symbol that the shift has moved there.
-    target_in[target_out == PAD] = PAD
-    return Batch(
-        source_BS=pad(sources),
-        target_in_BT=target_in,
-        target_out_BT=target_out,
-        tokens=sum(map(len, targets)),
-        lines=lines,
-    )
+    target_in_BT[padding_BT] = PAD
+    return Batch(source_BS, target_in_BT, target_out_BT, int((~padding_BT).sum()), lines)
 
 
 def unpadded(ids_BT: Tensor) -> list[list[int]]:

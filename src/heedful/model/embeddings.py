@@ -33,6 +33,7 @@ class Embedding(nn.Module):
         super().__init__()
         self.scale = math.sqrt(config.d_model)
         self.dropout = config.dropout
+        self.word_dropout = config.word_dropout
         self.weight_VD = nn.Parameter(torch.empty(config.vocab_size, config.d_model))
         # Sinusoids are computed, not stored: a model has no longest sentence.
         learned = config.positions == "learned"
@@ -41,6 +42,10 @@ class Embedding(nn.Module):
     def forward(self, ids_BT: Tensor) -> Tensor:
         """Embedding · √d_model + position, dropout on the sum."""
         embedded_BTD = F.embedding(ids_BT, self.weight_VD, padding_idx=PAD) * self.scale
+        if self.training and self.word_dropout:
+            # Not scaled up as dropout is: the words that stay are read as they are in use (Gal and Ghahramani 2016).
+            kept_BT1 = torch.rand((*ids_BT.shape, 1), device=ids_BT.device) >= self.word_dropout
+            embedded_BTD = embedded_BTD * kept_BT1
         return dropout(embedded_BTD + self.positions(ids_BT.shape[1]), self.dropout, self.training)
 
     def logits(self, states: Tensor) -> Tensor:

@@ -193,7 +193,8 @@ def _restore(run: RunDirectory, prepared: Prepared, processes: Processes, thread
 def _loop(run: RunDirectory, prepared: Prepared, updater: Updater, progress: Progress) -> Loop:
     recipe, training = prepared.recipe, prepared.recipe.training
     respell = respelling(prepared.tokenizer, recipe) if recipe.data.bpe_dropout else None
-    batches = Batches(prepared.train, training.batch_tokens, training.seed, respell)
+    two_way = training.two_way_steps * training.accumulate
+    batches = Batches(prepared.train, training.batch_tokens, training.seed, respell, two_way)
     text = TextFacts.of(recipe.data, prepared.train, prepared.tokenizer)
     validation = Validation(prepared.valid, prepared.valid_corpus, prepared.tokenizer, text, recipe.decoding)
     processes = updater.processes

@@ -58,6 +58,7 @@ def scale_dropout(model: Transformer, share: float) -> None:
             module.dropout = share * model.config.attention_dropout
         elif isinstance(module, AddAndNorm | Embedding):
             module.dropout = share * model.config.dropout
+    model.embedding.word_dropout = share * model.config.word_dropout
 
 
 class Updater:

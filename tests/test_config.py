@@ -29,6 +29,7 @@ OUT_OF_RANGE = [
     ("model", {"max_positions": 0}, "model.max_positions must be at least 1, not 0."),
     ("model", {"dropout": 1.0}, "model.dropout must be at least 0 and below 1, not 1.0."),
     ("model", {"attention_dropout": -0.1}, "model.attention_dropout must be at least 0 and below 1, not -0.1."),
+    ("model", {"word_dropout": 1.0}, "model.word_dropout must be at least 0 and below 1, not 1.0."),
     ("model", {"dropout": NAN}, "model.dropout must be at least 0 and below 1, not nan."),
     ("model", {"positions": "sine"}, 'model.positions must be one of sinusoidal, learned, not "sine".'),
     ("model", {"d_model": 15, "h": 3}, "model.d_model must be even for sinusoidal positions"),
@@ -49,7 +50,16 @@ OUT_OF_RANGE = [
     ),
     *(
         ("training", {key: -1}, f"training.{key} must be at least 0, not -1.")
-        for key in ("seed", "keep", "patience", "threads", "clip_norm", "cooldown_steps", "dropout_warmup_steps")
+        for key in (
+            "seed",
+            "keep",
+            "patience",
+            "threads",
+            "clip_norm",
+            "cooldown_steps",
+            "dropout_warmup_steps",
+            "two_way_steps",
+        )
     ),
     ("training", {"learning_rate": 0.0}, "training.learning_rate must be above 0, not 0.0."),
     ("training", {"learning_rate": INF}, "training.learning_rate must be finite, not inf."),

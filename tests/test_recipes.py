@@ -46,6 +46,7 @@ RECIPES = st.builds(
         d_v=COUNT,
         dropout=SHARE,
         attention_dropout=SHARE,
+        word_dropout=SHARE,
         positions=st.sampled_from(["sinusoidal", "learned"]),
     ),
     training=st.builds(

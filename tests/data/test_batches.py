@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from heedful.config import BOS, EOS, PAD, DataConfig
-from heedful.data.batches import Batches, collate, pad
+from heedful.data.batches import Batches, assemble, collate, pad, unpadded
 from heedful.data.lengths import Groups, cut, groups_of, shapes, write_order
 from heedful.data.store import write_store
 from heedful.text.corpus import Corpus, Pair
@@ -129,6 +129,19 @@ def test_worst_has_most_padded_target_positions(store, budget):
     batches = Batches(store, budget, seed=1)
     most = max(batches[number].target_out_BT.numel() for number in range(batches.per_epoch))
     assert batches.worst().target_out_BT.numel() == most
+
+
+def test_two_ways_every_other_batch_is_turned_round(store, batches):
+    """As if it had been made of the sides the other way round; afterwards none is."""
+    two_way = Batches(store, BUDGET, seed=1, two_way=6)
+    for number in range(10):
+        one, other = batches[number], two_way[number]
+        if number in (1, 3, 5):
+            one = assemble(unpadded(one.target_out_BT), unpadded(one.source_BS), one.lines)
+        assert torch.equal(other.source_BS, one.source_BS)
+        assert torch.equal(other.target_in_BT, one.target_in_BT)
+        assert torch.equal(other.target_out_BT, one.target_out_BT)
+        assert (other.tokens, other.lines) == (one.tokens, one.lines)
 
 
 def test_asking_for_the_worst_changes_nothing(store, batches):

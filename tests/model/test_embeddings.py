@@ -45,6 +45,19 @@ def test_embedding_is_scaled_and_the_position_added() -> None:
     torch.testing.assert_close(embedding(IDS), expected, rtol=0.0, atol=1e-12)
 
 
+def test_word_dropout_leaves_positions_alone() -> None:
+    """Whole words are left out, of as many as asked; the others are read as without it, and all of them in use."""
+    embedding = randomised(Embedding(small(word_dropout=0.3, dropout=0.0)))
+    plain = randomised(Embedding(small()))
+    ids = torch.full((40, 100), 5)
+    torch.manual_seed(1)
+    read, whole, nothing = embedding(ids), plain(ids), sinusoids(100, 12).expand(40, 100, 12)
+    left_out_BT = (read - nothing).abs().amax(-1) < 1e-12
+    assert left_out_BT.double().mean().item() == pytest.approx(0.3, abs=0.03)
+    torch.testing.assert_close(read[~left_out_BT], whole[~left_out_BT], rtol=0.0, atol=1e-12)
+    torch.testing.assert_close(embedding.eval()(ids), whole, rtol=0.0, atol=1e-12)
+
+
 def test_a_model_with_sinusoids_has_no_longest_sentence() -> None:
     embedding = randomised(Embedding(small(max_positions=8)))
     ids = torch.full((1, 600), 5)

@@ -158,11 +158,13 @@ def dropouts(model: Transformer) -> set[float]:
 def test_dropout_warms_up() -> None:
     """Every module that has dropout follows, and an update in the warm-up is the one of a model with that dropout."""
     batch = batch_of(random_pairs(6))
-    model = Transformer(ModelConfig(vocab_size=V, N=1, d_model=16, d_ff=24, h=2, dropout=0.4, attention_dropout=0.2))
+    rates = {"dropout": 0.4, "attention_dropout": 0.2, "word_dropout": 0.8}
+    model = Transformer(ModelConfig(vocab_size=V, N=1, d_model=16, d_ff=24, h=2, **rates))
     warming = Updater(model, TrainingConfig(warmup_steps=10, dropout_warmup_steps=8))
-    for step, expected in ((2, {0.1, 0.05}), (8, {0.4, 0.2}), (9, {0.4, 0.2})):
+    for step, expected, words in ((2, {0.1, 0.05}, 0.2), (8, {0.4, 0.2}, 0.8), (9, {0.4, 0.2}, 0.8)):
         warming.update(step, [batch])
         assert dropouts(model) == expected
+        assert model.embedding.word_dropout == words
     one, other = updater(dropout=0.4, dropout_warmup_steps=8), updater(dropout=0.1)
     assert one.update(2, [batch]).loss == other.update(2, [batch]).loss != updater(dropout=0.4).update(2, [batch]).loss
 

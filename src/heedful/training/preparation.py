@@ -148,7 +148,7 @@ def with_init(settings: Settings) -> Settings:
         )
     for key, value in settings.get("model", {}).items():
         own = getattr(model.transformer.config, key)
-        if key not in ("dropout", "attention_dropout") and value != own:
+        if key not in ("dropout", "attention_dropout", "word_dropout") and value != own:
             raise ConfigError(f"model.{key} = {value}, but the model of --init has {own}. Leave it out.")
     keys = ("N", "d_model", "d_ff", "h", "d_k", "d_v", "positions", "max_positions")
     shape = {key: getattr(model.transformer.config, key) for key in keys}

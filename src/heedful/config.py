@@ -88,7 +88,7 @@ class ModelConfig:
     d_v: int = 0  # width of a head's values; 0: d_model / h
     dropout: float = 0.1  # residual dropout, section 5.4
     attention_dropout: float = 0.0  # on the attention weights
-    word_dropout: float = 0.0  # share of pieces, of both sides, that are read as nothing but their position
+    word_dropout: float = 0.0  # share of pieces, of both sides, read as nothing but their position until the cool-down
     positions: str = "sinusoidal"  # or "learned", Table 3 (E)
     max_positions: int = 512  # size of the table of learned positions
 

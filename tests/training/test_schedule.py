@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from heedful.training.schedule import cooldown, dropout_share, learning_rate
+from heedful.training.schedule import cooldown, dropout_share, learning_rate, word_dropout_share
 
 
 @pytest.mark.parametrize(("d_model", "warmup"), [(512, 4_000), (1024, 4_000), (128, 1), (256, 300)])
@@ -55,3 +55,9 @@ def test_dropout_rises_in_a_straight_line_to_the_end_of_its_warm_up() -> None:
 
 def test_without_a_warm_up_dropout_is_whole_from_the_first_step() -> None:
     assert {dropout_share(step, warmup_steps=0) for step in range(1, 30)} == {1.0}
+
+
+def test_words_are_left_out_as_dropout_rises_and_until_the_cool_down() -> None:
+    shares = [word_dropout_share(step, steps=8, warmup_steps=2, cooldown_steps=3) for step in range(1, 9)]
+    assert shares == [0.5, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0]
+    assert [word_dropout_share(step, 3, 0, cooldown_steps=0) for step in (1, 2, 3)] == [1.0, 1.0, 1.0]

@@ -16,6 +16,13 @@ def cooldown(step: int, steps: int, cooldown_steps: int) -> float:
     return min(1.0, (steps - step + 1) / cooldown_steps) if cooldown_steps else 1.0
 
 
+def word_dropout_share(step: int, steps: int, warmup_steps: int, cooldown_steps: int) -> float:
+    """Ours, not the paper's: words that are left out teach a model not to rely on any; in the cool-down, when it
+    settles, it reads whole sentences again, as in use.
+    """
+    return 0.0 if step > steps - cooldown_steps else dropout_share(step, warmup_steps)
+
+
 def dropout_share(step: int, warmup_steps: int) -> float:
     """Ours, not the paper's: how much of its dropout a step has, rising from 0 to 1 in a straight line.
 

@@ -22,7 +22,7 @@ from heedful.training.adam import Adam
 from heedful.training.loss import batch_loss
 from heedful.training.muon import Muon
 from heedful.training.processes import Processes
-from heedful.training.schedule import cooldown, dropout_share, learning_rate
+from heedful.training.schedule import cooldown, dropout_share, learning_rate, word_dropout_share
 
 _DROPOUT = 3  # keeps this random stream apart from those of data/batches.py
 _LISTED = 10  # lines named in a message
@@ -52,13 +52,12 @@ def seed_dropout(seed: int, step: int, part: int) -> None:
 
 
 def scale_dropout(model: Transformer, share: float) -> None:
-    """All dropout at a share of what the model's configuration has."""
+    """Dropout of numbers, not of words, at a share of what the model's configuration has."""
     for module in model.modules():
         if isinstance(module, MultiHeadAttention):
             module.dropout = share * model.config.attention_dropout
         elif isinstance(module, AddAndNorm | Embedding):
             module.dropout = share * model.config.dropout
-    model.embedding.word_dropout = share * model.config.word_dropout
 
 
 class Updater:
@@ -108,7 +107,10 @@ class Updater:
         return rate * cooldown(step, config.steps, config.cooldown_steps)
 
     def _set_dropout(self, step: int) -> None:
-        scale_dropout(self.model, dropout_share(step, self.config.dropout_warmup_steps))
+        config, model = self.config, self.model
+        scale_dropout(model, dropout_share(step, config.dropout_warmup_steps))
+        words = word_dropout_share(step, config.steps, config.dropout_warmup_steps, config.cooldown_steps)
+        model.embedding.word_dropout = words * model.config.word_dropout
 
     def _accumulate(self, step: int, batches: list[Batch], tokens: int) -> tuple[float, float]:
         self.model.train()

@@ -101,6 +101,7 @@ def _details(runs: list[Entry]) -> list[str]:
     score, decoding = first["scores"]["val"], first["settings"]["decoding"]
     data = ", ".join(f"`{file}` {digest[:12]}" for file, digest in first["files"].items())
     averaged = len(first["training"]["averaged_steps"])
+    model = f"the average of the last {averaged} checkpoints" if averaged > 1 else "the last checkpoint"
     return [
         f"### {first['name']}",
         "",
@@ -108,8 +109,7 @@ def _details(runs: list[Entry]) -> list[str]:
         *(run["command"] for run in runs),
         "```",
         "",
-        f"- {first['training']['pairs']:,} pairs; the average of the last {averaged} checkpoints, beam "
-        f"{decoding['beam']}, α = {decoding['alpha']}",
+        f"- {first['training']['pairs']:,} pairs; {model}, beam {decoding['beam']}, α = {decoding['alpha']}",
         *_published(runs),
         f"- `{score['BLEU']['signature']}`, `{score['chrF']['signature']}`",
         *(f"- {machine}" for machine in dict.fromkeys(_machine(run) for run in runs)),
@@ -148,7 +148,7 @@ def filled(page: str, content: Entry | None) -> str:
 
 
 def draw(runs: list[Entry], path: Path) -> None:
-    """Validation loss and greedy BLEU, a line a seed; a star for what the averaged model has with its beam."""
+    """Validation loss and greedy BLEU, a line a seed; a star for what the finished model has with its beam."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -163,7 +163,7 @@ def draw(runs: list[Entry], path: Path) -> None:
         )
         final = run["scores"]["val"]["BLEU"]["value"]
         right.plot(
-            run["training"]["steps"], final, "*", markersize=12, color=line.get_color(), label=f"averaged: {final:.2f}"
+            run["training"]["steps"], final, "*", markersize=12, color=line.get_color(), label=f"finished: {final:.2f}"
         )
     left.set_ylabel("validation loss (nats a piece)")
     right.set_ylabel("validation BLEU")

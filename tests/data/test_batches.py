@@ -144,6 +144,15 @@ def test_two_ways_every_other_batch_is_turned_round(store, batches):
         assert (other.tokens, other.lines) == (one.tokens, one.lines)
 
 
+def test_the_worst_of_two_ways_may_be_one_that_is_turned_round(tmp_path, tokenizer):
+    texts = [Pair("bada kilo meto " * 3, "me"), Pair("me", "kilo bada")]
+    store = write_store(tmp_path / "s", texts, tokenizer, DataConfig(max_ratio=100.0), {})
+    long, short = (max(store.lengths(side)) for side in ("source", "target"))
+    assert long > short
+    assert Batches(store, 1, seed=1).worst().target_out_BT.shape == (1, short)
+    assert Batches(store, 1, seed=1, two_way=10).worst().target_out_BT.shape == (1, long)
+
+
 def test_asking_for_the_worst_changes_nothing(store, batches):
     expected = Batches(store, BUDGET, seed=1).indices(4).tolist()
     batches.indices(batches.per_epoch)

@@ -101,9 +101,13 @@ class Batches:
 
     def worst(self) -> Batch:
         """The batch that needs most memory: logits and activations grow with the padded target positions."""
-        largest = int(np.argmax(self._shapes.pairs_N * self._shapes.target_N))
+        pairs_N, source_N, target_N, _ = self._shapes
+        padded_N, turned_N = pairs_N * target_N, pairs_N * source_N
+        is_turned = bool(self._two_way) and turned_N.max() > padded_N.max()
+        largest = int(np.argmax(turned_N if is_turned else padded_N))
         batch = collate(self._store, self._store.by_length[self._starts[largest] : self._starts[largest + 1]])
-        return self._respelled(batch, number=_LATE)
+        batch = self._respelled(batch, number=_LATE)
+        return turned(batch) if is_turned else batch
 
     def _respelled(self, batch: Batch, number: int) -> Batch:
         if self._respell is None:

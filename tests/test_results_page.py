@@ -109,6 +109,7 @@ def made_up(seed: int, bleu: float, name: str = "multi30k-en-de") -> dict[str, A
 
 def test_figures_make_tables_and_a_picture(tmp_path: Path) -> None:
     other = {**made_up(1, 20.0, "europarl"), "recipe": None, "commit": "", "note": "a busy machine"}
+    other["training"]["averaged_steps"] = [4_000]
     runs = [made_up(1, 41.0), made_up(2, 40.5), made_up(3, 42.0), other]
     (tmp_path / "results.json").write_text(json.dumps({"runs": runs}))
     (tmp_path / "results.md").write_text(f"before\n{results_page.BEGIN}\nold\n{results_page.END}\nafter\n")
@@ -121,6 +122,8 @@ def test_figures_make_tables_and_a_picture(tmp_path: Path) -> None:
     assert (
         f"| {name} | 4, 128, 256, 4 | 10,000 | 2,605,056 | 4,000 | 37.0 | 14.5 M | 2.40e14 | 72 ± 1 min | 2 |"
     ) in text
+    assert "pairs; the average of the last 3 checkpoints, beam" in text
+    assert "pairs; the last checkpoint, beam" in text
     middle = f"{mean([41.0, 40.5, 42.0]):.2f}"
     assert middle == "41.17"
     assert (

@@ -180,7 +180,8 @@ def test_fine_tuning_starts_from_the_model_with_its_tokeniser(
 ) -> None:
     """A rate of almost nothing: after a step, the weights are the first model's."""
     settings = {"training.steps": 1, "training.learning_rate": 1e-12, "training.threads": 1}
-    run = train(out=tmp_path / "tuned", set={**corpus, **settings}, init=tiny_run / "model")
+    own = {"model.dropout": 0.25, "model.attention_dropout": 0.1, "model.word_dropout": 0.1}  # no part of the weights
+    run = train(out=tmp_path / "tuned", set={**corpus, **settings, **own}, init=tiny_run / "model")
     assert (run.path / "tokenizer.model").read_bytes() == (tiny_run / "model" / "tokenizer.model").read_bytes()
     before, after = weights(tiny_run / "model"), weights(run.path / "model")
     assert before.keys() == after.keys()

@@ -43,7 +43,7 @@ class Embedding(nn.Module):
         """Embedding · √d_model + position, dropout on the sum."""
         embedded_BTD = F.embedding(ids_BT, self.weight_VD, padding_idx=PAD) * self.scale
         if self.training and self.word_dropout:
-            # Not scaled up as dropout is: the words that stay are read as they are in use (Gal and Ghahramani 2016).
+            # Not scaled up as dropout is: the words that stay are read as they are in use.
             kept_BT1 = torch.rand((*ids_BT.shape, 1), device=ids_BT.device) >= self.word_dropout
             embedded_BTD = embedded_BTD * kept_BT1
         return dropout(embedded_BTD + self.positions(ids_BT.shape[1]), self.dropout, self.training)

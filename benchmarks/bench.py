@@ -26,10 +26,10 @@ from shapes import Rows, Shape, Task, write_task
 from tables import DOCS, ROOT, Table, measured, write
 from training_peers import CEILING, CONTENDERS, NO_PADDING, OURS
 
+from heedful import grammar
 from heedful.config import DataConfig
 from heedful.data.batches import Batches
 from heedful.data.store import write_store
-from heedful.text import builtin
 from heedful.text.corpus import Corpus, Pair
 from heedful.text.tokenizer import learn
 
@@ -107,7 +107,7 @@ class Result:
 def text(data_root: Path | None) -> tuple[list[Pair], int, str]:
     """Pairs, the pieces that they support (the model's vocabulary is the same for both), and what they are."""
     if data_root is None:
-        return [Pair(pair.english, pair.german) for pair in builtin.pairs("train", 10_000)], 1_200, "the built-in pair"
+        return [Pair(pair.english, pair.german) for pair in grammar.pairs("train", 10_000)], 1_200, "the built-in pair"
     source, target = (str(data_root / "data" / "multi30k" / f"train.{side}.gz") for side in ("en", "de"))
     return list(Corpus.of((source,), (target,), "training").pairs()), VOCABULARY, "Multi30k English-German"
 

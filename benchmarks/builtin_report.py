@@ -8,14 +8,14 @@ from __future__ import annotations
 import sys
 
 import heedful
+from heedful import grammar
 from heedful.demo import report
-from heedful.text import builtin
 
 
 def main(run: str, sentences: int = 2_000) -> None:
     translator = heedful.load(run)
     for split in ("test", "unseen"):
-        pairs = list(builtin.pairs(split, sentences))
+        pairs = list(grammar.pairs(split, sentences))
         hypotheses = [result.text for result in translator.translate([pair.english for pair in pairs])]
         print(f"\n{split}: {len(pairs):,} sentences")
         print("\n".join(report(hypotheses, pairs)))

@@ -173,12 +173,12 @@ CONTENDERS: dict[str, Callable[[Path, int], Decode]] = {
 
 
 def read_text(translator: Any, data_root: Path | None, sentences: int) -> Text:
-    from heedful.text import builtin
+    from heedful import grammar
     from heedful.text.corpus import Corpus
 
     if data_root is None:
         name = "the built-in pair"
-        pairs = [(pair.english, pair.german) for pair in builtin.pairs("test", sentences)]
+        pairs = [(pair.english, pair.german) for pair in grammar.pairs("test", sentences)]
     else:
         name = "Multi30k, test 2016"
         files = [str(data_root / "data" / "multi30k" / f"test_2016_flickr.{side}.gz") for side in ("en", "de")]

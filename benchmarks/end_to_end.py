@@ -27,9 +27,9 @@ from typing import Any
 from shapes import Shape
 from tables import DOCS, ROOT, Table, measured, write
 
+from heedful import grammar
 from heedful.config import DataConfig
 from heedful.data.store import write_store
-from heedful.text import builtin
 from heedful.text.corpus import Pair
 from heedful.text.tokenizer import learn
 
@@ -84,7 +84,7 @@ def reached(times: Sequence[float], losses: Sequence[float], target: float) -> f
 
 def prepare(directory: Path, pairs: int) -> int:
     """Text for us, the same pieces as stores for the other side; one tokeniser, whose size is returned."""
-    splits = {"train": builtin.pairs("train", pairs), "valid": builtin.pairs("valid", VALIDATION_PAIRS)}
+    splits = {"train": grammar.pairs("train", pairs), "valid": grammar.pairs("valid", VALIDATION_PAIRS)}
     texts = {name: [Pair(one.english, one.german) for one in ones] for name, ones in splits.items()}
     tokenizer = learn([side for pair in texts["train"] for side in pair], PIECES)
     (directory / "tokenizer.model").write_bytes(tokenizer.model)

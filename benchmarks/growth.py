@@ -102,23 +102,23 @@ def number(cell: str) -> float:
 
 def lines(pairs: int) -> Iterator[tuple[str, str]]:
     """Different pairs, as many as wanted: each sentence of the block with its running number."""
-    from heedful.text import builtin
+    from heedful import grammar
 
-    block = [(pair.english, pair.german) for pair in builtin.pairs("train", min(BLOCK, pairs))]
+    block = [(pair.english, pair.german) for pair in grammar.pairs("train", min(BLOCK, pairs))]
     for count in range(pairs):
         english, german = block[count % len(block)]
         yield f"{english} {count}", f"{german} {count}"
 
 
 def write_corpus(directory: Path, pairs: int) -> None:
-    from heedful.text import builtin
+    from heedful import grammar
 
     with (directory / "train.en").open("w") as english, (directory / "train.de").open("w") as german:
         made = lines(pairs)
         while chunk := list(islice(made, 100_000)):
             english.write("".join(f"{source}\n" for source, _ in chunk))
             german.write("".join(f"{target}\n" for _, target in chunk))
-    valid = list(builtin.pairs("valid", 500))
+    valid = list(grammar.pairs("valid", 500))
     (directory / "valid.en").write_text("".join(f"{pair.english}\n" for pair in valid), encoding="utf-8")
     (directory / "valid.de").write_text("".join(f"{pair.german}\n" for pair in valid), encoding="utf-8")
 

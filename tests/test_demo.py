@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from heedful import demo, recipes
+from heedful import demo, grammar, recipes
 from heedful.decoding.load import load
-from heedful.text import builtin
 
 pytest.importorskip("matplotlib")
 
@@ -28,12 +27,12 @@ def test_the_demo_prints_scores_examples_and_a_picture(tmp_path: Path) -> None:
     assert str(tmp_path / "run" / "attention.png") in text
     assert str(tmp_path / "run" / "attention.html") in text
     assert "<!doctype html>" in (tmp_path / "run" / "attention.html").read_text(encoding="utf-8")
-    first = next(builtin.pairs("test", 1))
+    first = next(grammar.pairs("test", 1))
     assert f"  English  {first.english}" in printed
     assert f"  right    {first.german}" in printed
     assert f"  heedful  {load(tmp_path / 'run').translate(first.english).text}" in printed
 
 
 def test_no_test_sentence_is_in_what_the_demo_trains_on() -> None:
-    trained = {pair.english for pair in builtin.pairs("train", 5_000)}
-    assert not trained & {pair.english for pair in builtin.pairs("test", demo.TEST_PAIRS)}
+    trained = {pair.english for pair in grammar.pairs("train", 5_000)}
+    assert not trained & {pair.english for pair in grammar.pairs("test", demo.TEST_PAIRS)}

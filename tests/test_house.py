@@ -23,7 +23,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 # A room imports only from rooms before it, and from itself.
 ROOMS = (
     *("errors", "version", "config", "presets", "recipes", "files", "devices"),
-    *("text", "data", "model", "storage", "decoding", "evaluation", "training"),
+    *("grammar", "text", "data", "model", "storage", "decoding", "evaluation", "parsing", "training"),
     *("interop", "views", "serving", "lab", "demo", "cli"),
 )
 DOORS = ("__init__", "__main__")  # the package itself: what it offers comes from every room

@@ -8,12 +8,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from heedful import grammar
 from heedful.decoding.load import load
 from heedful.decoding.translator import Translator
 from heedful.evaluation.exact import ExactMatch, exact_match, exact_match_by_label
 from heedful.evaluation.scores import bleu, chrf
 from heedful.recipes import Settings
-from heedful.text import builtin
 from heedful.training.run import train_settings
 from heedful.views.attention_page import Sentences, write_attention_page
 from heedful.views.figure import draw_cross_attention, require_matplotlib
@@ -43,7 +43,7 @@ def demo(out: Path, settings: Settings = SETTINGS, test_pairs: int = TEST_PAIRS)
     require_matplotlib()  # said before the training, not after it
     train_settings(settings, out)
     translator = load(out)
-    test = list(builtin.pairs("test", test_pairs))
+    test = list(grammar.pairs("test", test_pairs))
     print(f"translating {len(test):,} held-out sentences", file=sys.stderr)
     hypotheses = [result.text for result in translator.translate([pair.english for pair in test])]
     yield f"On {len(test):,} sentences of the built-in pair that were not in training:"
@@ -53,7 +53,7 @@ def demo(out: Path, settings: Settings = SETTINGS, test_pairs: int = TEST_PAIRS)
     yield from _next_steps(out)
 
 
-def report(hypotheses: list[str], pairs: list[builtin.Pair]) -> Iterator[str]:
+def report(hypotheses: list[str], pairs: list[grammar.Pair]) -> Iterator[str]:
     """BLEU, chrF and exact match, overall and by phenomenon."""
     references = [pair.german for pair in pairs]
     yield str(bleu(hypotheses, references))
@@ -69,7 +69,7 @@ def _table(by_phenomenon: dict[str, ExactMatch]) -> Iterator[str]:
         yield f"  {name:24} {match.share:6.1%}  {match.right:4} of {match.total}"
 
 
-def _examples(pairs: list[builtin.Pair], hypotheses: list[str]) -> Iterator[str]:
+def _examples(pairs: list[grammar.Pair], hypotheses: list[str]) -> Iterator[str]:
     for pair, hypothesis in zip(pairs, hypotheses, strict=False):
         yield ""
         yield f"  English  {pair.english}"
@@ -77,7 +77,7 @@ def _examples(pairs: list[builtin.Pair], hypotheses: list[str]) -> Iterator[str]
         yield f"  right    {pair.german}"
 
 
-def _for_picture(pairs: list[builtin.Pair]) -> str:
+def _for_picture(pairs: list[grammar.Pair]) -> str:
     """A sentence that shows word order changing: of fair length, with a verb that goes to the end."""
     fitting = (p for p in pairs if "verb-final" in p.phenomena and 9 <= len(p.english.split()) <= 12)
     return next(fitting, pairs[0]).english

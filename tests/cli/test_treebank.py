@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import tasks
-from heedful.evaluation.parsing import score_outputs
-from heedful.text.linear_trees import linearise
-from heedful.text.trees import read_trees
+from heedful.parsing.linearization import linearise
+from heedful.parsing.scores import score_outputs
+from heedful.parsing.trees import read_trees
 from tasks import Program
 
 NOUNS, VERBS = "abcd", "efgh"

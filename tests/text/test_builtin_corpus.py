@@ -1,12 +1,12 @@
 """The built-in pair as a corpus."""
 
-from heedful.text import builtin
+from heedful import grammar
 from heedful.text.builtin_corpus import BuiltinCorpus
 
 
 def test_it_has_the_sentences_of_its_split() -> None:
     corpus = BuiltinCorpus("test", 50)
-    expected = [(pair.english, pair.german) for pair in builtin.pairs("test", 50)]
+    expected = [(pair.english, pair.german) for pair in grammar.pairs("test", 50)]
     assert [tuple(pair) for pair in corpus.pairs()] == expected
     assert corpus.count() == 50
 

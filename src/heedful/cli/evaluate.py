@@ -12,12 +12,12 @@ from pathlib import Path
 from heedful.cli.translate import output, translated
 from heedful.decoding.load import load
 from heedful.errors import UsageError
-from heedful.evaluation.parsing import RULES, SHORT, ParsingScores, require_same_words, score_outputs
 from heedful.evaluation.scores import bleu, chrf, require_raw
+from heedful.parsing.linearization import delinearise
+from heedful.parsing.scores import RULES, SHORT, ParsingScores, require_same_words, score_outputs
+from heedful.parsing.trees import Tree, bracketed, read_trees
 from heedful.text.corpus import read_sides
-from heedful.text.linear_trees import delinearise
 from heedful.text.lines import read_lines
-from heedful.text.trees import Tree, bracketed, read_trees
 
 
 def evaluate(arguments: argparse.Namespace) -> None:

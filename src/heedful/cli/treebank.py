@@ -7,7 +7,7 @@ from pathlib import Path
 
 from heedful.errors import UsageError
 from heedful.files import new_directory
-from heedful.text.treebank import file_names, split, treebank_files, write_parts
+from heedful.parsing.treebank import file_names, split, treebank_files, write_parts
 
 
 def treebank(arguments: argparse.Namespace) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from heedful.text import builtin
+from heedful import grammar
 from heedful.text.corpus import Pair
 
 VALIDATION_PAIRS = 1_000
@@ -27,7 +27,7 @@ class BuiltinCorpus:
         return self.size
 
     def pairs(self) -> Iterator[Pair]:
-        for pair in builtin.pairs(self.split, self.size):
+        for pair in grammar.pairs(self.split, self.size):
             yield Pair(pair.english, pair.german)
 
     def stamp(self) -> str:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from functools import cache
 
-from heedful.text.builtin import clauses, phrases, verbs
-from heedful.text.builtin import function_words as fw
-from heedful.text.builtin.adjectives import contrary
-from heedful.text.builtin.choices import Choose
-from heedful.text.builtin.structure import Clause, NounPhrase, RelativePronoun
-from heedful.text.builtin.words import Adjective, Noun, Verb
+from heedful.grammar import clauses, phrases, verbs
+from heedful.grammar import function_words as fw
+from heedful.grammar.adjectives import contrary
+from heedful.grammar.choices import Choose
+from heedful.grammar.structure import Clause, NounPhrase, RelativePronoun
+from heedful.grammar.words import Adjective, Noun, Verb
 
 _POSSESSED = ("pet", "mendable", "wearable", "person")
 _PERSON_KINDS = ("action", "action", "action", "accusative", "dative", "prepositional", "whose", "whose", "state")

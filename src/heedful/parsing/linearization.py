@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from heedful.text.trees import Bracket, steps, with_root
+from heedful.parsing.trees import Bracket, steps, with_root
 
 WORD, BEGIN, END = "w", "b", "e"
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from heedful.errors import CorpusError
-from heedful.text.linear_trees import linearise
-from heedful.text.trees import bracketed, read_trees
+from heedful.parsing.linearization import linearise
+from heedful.parsing.trees import bracketed, read_trees
 
 PARTS = ("train", "valid", "test")
 WORDS, TREES, GOLD = "words", "trees", "gold"

@@ -42,9 +42,9 @@ lexicon); german_forms and english_forms (morphology); structure, german and eng
 clauses, relatives and sentences (what is said); phenomena, pair, splits; derive (the grammar run backwards).
 """
 
-from heedful.text.builtin.derive import derivable
-from heedful.text.builtin.pair import Pair, make_pair
-from heedful.text.builtin.phenomena import PHENOMENA
-from heedful.text.builtin.splits import SPLITS, pairs, split_of
+from heedful.grammar.derive import derivable
+from heedful.grammar.pair import Pair, make_pair
+from heedful.grammar.phenomena import PHENOMENA
+from heedful.grammar.splits import SPLITS, pairs, split_of
 
 __all__ = ["PHENOMENA", "SPLITS", "Pair", "derivable", "make_pair", "pairs", "split_of"]

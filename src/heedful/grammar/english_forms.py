@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from heedful.text.builtin.words import Agreement, Modal, Verb
+from heedful.grammar.words import Agreement, Modal, Verb
 
 SUBJECT_PRONOUNS = {
     ("1s", ""): "I", ("2s", ""): "you", ("3s", "m"): "he", ("3s", "f"): "she", ("3s", "n"): "it",

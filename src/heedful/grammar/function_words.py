@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from heedful.text.builtin.words import Adverb, Conjunction, Determiner, Marker, Modal, Preposition
+from heedful.grammar.words import Adverb, Conjunction, Determiner, Marker, Modal, Preposition
 
 
 def _determiner(english: str, german: str, declension: str, definite: bool = True, bare: bool = False) -> Determiner:

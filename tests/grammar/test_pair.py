@@ -8,11 +8,11 @@ from functools import cache
 
 import pytest
 
-from heedful.text.builtin import PHENOMENA, SPLITS, Pair, make_pair, pairs, split_of
-from heedful.text.builtin.derive import derivations
-from heedful.text.builtin.nouns import NOUNS
-from heedful.text.builtin.pair import realise
-from heedful.text.builtin.splits import is_unseen
+from heedful.grammar import PHENOMENA, SPLITS, Pair, make_pair, pairs, split_of
+from heedful.grammar.derive import derivations
+from heedful.grammar.nouns import NOUNS
+from heedful.grammar.pair import realise
+from heedful.grammar.splits import is_unseen
 
 COUNT = 15_000
 
@@ -30,7 +30,7 @@ def test_a_pair_is_a_pure_function_of_seed_and_index():
 
 
 def test_a_fresh_process_makes_the_same_pairs():
-    code = "from heedful.text.builtin import make_pair\nfor i in range(20): print(ascii(make_pair(5, i)))"
+    code = "from heedful.grammar import make_pair\nfor i in range(20): print(ascii(make_pair(5, i)))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out.splitlines() == [ascii(make_pair(5, index)) for index in range(20)]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import cache
 from typing import NamedTuple
 
-from heedful.text.builtin import function_words as fw
-from heedful.text.builtin import nouns, phrases, verbs
-from heedful.text.builtin.adjectives import BY_KIND, clashes, contrary
-from heedful.text.builtin.choices import Choose
-from heedful.text.builtin.structure import (
+from heedful.grammar import function_words as fw
+from heedful.grammar import nouns, phrases, verbs
+from heedful.grammar.adjectives import BY_KIND, clashes, contrary
+from heedful.grammar.choices import Choose
+from heedful.grammar.structure import (
     Clause,
     Nominal,
     NounPhrase,
@@ -17,7 +17,7 @@ from heedful.text.builtin.structure import (
     PrepositionalPhrase,
     Pronoun,
 )
-from heedful.text.builtin.words import Adjective, Adverb, Marker, Modal, Noun, Verb
+from heedful.grammar.words import Adjective, Adverb, Marker, Modal, Noun, Verb
 
 TenseChoice = tuple[str, Modal | Marker | None]  # the tense, and the modal or whatever else shows it
 

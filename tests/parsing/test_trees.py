@@ -12,9 +12,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from heedful.errors import CorpusError
-from heedful.text.linear_trees import delinearise, is_well_formed, linearise
-from heedful.text.treebank import split, treebank_files
-from heedful.text.trees import Bracket, Tree, bare_label, bracketed, read_trees
+from heedful.parsing.linearization import delinearise, is_well_formed, linearise
+from heedful.parsing.treebank import split, treebank_files
+from heedful.parsing.trees import Bracket, Tree, bare_label, bracketed, read_trees
 
 SAMPLE = Path(__file__).parents[3] / "shared" / "data" / "treebank-sample"
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from heedful.text.builtin.words import Adjective, Agreement, Case, Determiner, Modal, Noun, Verb
+from heedful.grammar.words import Adjective, Agreement, Case, Determiner, Modal, Noun, Verb
 
 # Endings of dieser (and, with an a-vowel, of the article) by case and gender or plural.
 _STRONG = {

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from heedful.text.builtin.english_forms import regular_forms
-from heedful.text.builtin.german_forms import regular_du, regular_er
-from heedful.text.builtin.words import Preposition, Verb
+from heedful.grammar.english_forms import regular_forms
+from heedful.grammar.german_forms import regular_du, regular_er
+from heedful.grammar.words import Preposition, Verb
 
 # english[:past:participle[:ing]]  with +particle or ~preposition
 # german (prefix-verb)  du/er or -  auxiliary/participle  frame  subject  object  options

@@ -2,11 +2,11 @@
 
 from collections import Counter
 
-from heedful.text.builtin import clauses, nouns, phrases
-from heedful.text.builtin.adjectives import ADJECTIVES, BY_KIND
-from heedful.text.builtin.nouns import BY_TAG, NOUNS
-from heedful.text.builtin.structure import NounPhrase
-from heedful.text.builtin.verbs import VERBS
+from heedful.grammar import clauses, nouns, phrases
+from heedful.grammar.adjectives import ADJECTIVES, BY_KIND
+from heedful.grammar.nouns import BY_TAG, NOUNS
+from heedful.grammar.structure import NounPhrase
+from heedful.grammar.verbs import VERBS
 
 
 def test_there_are_enough_words():

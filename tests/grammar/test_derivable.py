@@ -2,9 +2,9 @@
 
 import pytest
 
-from heedful.text.builtin import PHENOMENA, derivable
-from heedful.text.builtin.derive import derivations
-from heedful.text.builtin.pair import realise
+from heedful.grammar import PHENOMENA, derivable
+from heedful.grammar.derive import derivations
+from heedful.grammar.pair import realise
 
 BY_HAND = {
     "accusative-preposition": [

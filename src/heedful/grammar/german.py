@@ -11,8 +11,8 @@ the finite verb closes. The relative clause of an object follows the whole claus
 
 from __future__ import annotations
 
-from heedful.text.builtin import function_words as fw
-from heedful.text.builtin.german_forms import (
+from heedful.grammar import function_words as fw
+from heedful.grammar.german_forms import (
     CONTRACTIONS,
     PRONOUNS,
     RELATIVE_PRONOUNS,
@@ -24,7 +24,7 @@ from heedful.text.builtin.german_forms import (
     verb_group,
     zu_infinitive,
 )
-from heedful.text.builtin.structure import (
+from heedful.grammar.structure import (
     Clause,
     Nominal,
     NounPhrase,
@@ -34,7 +34,7 @@ from heedful.text.builtin.structure import (
     Sentence,
     fronted,
 )
-from heedful.text.builtin.words import Adverb, Case
+from heedful.grammar.words import Adverb, Case
 
 _NEGATIVE = frozenset({fw.NO_A, fw.NO_ANY})
 _TENSE_MARKS = {"past": "perfect", "perfect": "perfect", "future": "future"}

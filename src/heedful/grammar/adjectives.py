@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from heedful.text.builtin.words import Adjective, Verb
+from heedful.grammar.words import Adjective, Verb
 
 # english  german  stem or -  kinds; "state" marks a passing state of a person, "good" what one likes in a thing
 _TABLE = """

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from heedful.errors import InputError
-from heedful.text.linear_trees import delinearise, is_well_formed
-from heedful.text.trees import ROOT, Bracket, Tree
+from heedful.parsing.linearization import delinearise, is_well_formed
+from heedful.parsing.trees import ROOT, Bracket, Tree
 
 RULES = "evalb COLLINS.prm"
 SHORT = 40  # words, punctuation included; many papers also give the score of sentences up to this length

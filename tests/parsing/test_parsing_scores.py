@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful.errors import InputError
-from heedful.evaluation.parsing import BracketScores, require_same_words, score_brackets, score_outputs
-from heedful.text.linear_trees import linearise
-from heedful.text.trees import Tree, read_trees
+from heedful.parsing.linearization import linearise
+from heedful.parsing.scores import BracketScores, require_same_words, score_brackets, score_outputs
+from heedful.parsing.trees import Tree, read_trees
 
 Score = Callable[[str, str], BracketScores]
 

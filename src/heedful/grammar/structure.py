@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from heedful.text.builtin.words import (
+from heedful.grammar.words import (
     Adjective,
     Adverb,
     Agreement,

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
-from heedful.text.builtin import english as english_side
-from heedful.text.builtin.pair import realise, too_long
-from heedful.text.builtin.sentences import sentence as any_sentence
-from heedful.text.builtin.structure import Clause, NounPhrase, Pronoun, Sentence
+from heedful.grammar import english as english_side
+from heedful.grammar.pair import realise, too_long
+from heedful.grammar.sentences import sentence as any_sentence
+from heedful.grammar.structure import Clause, NounPhrase, Pronoun, Sentence
 
 T = TypeVar("T")
 

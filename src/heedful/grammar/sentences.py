@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from heedful.text.builtin import clauses, nouns, phrases, relatives, verbs
-from heedful.text.builtin import function_words as fw
-from heedful.text.builtin.choices import Choose
-from heedful.text.builtin.clauses import Plan
-from heedful.text.builtin.structure import Clause, Nominal, NounPhrase, Pronoun, Question, Sentence
-from heedful.text.builtin.words import Conjunction, Noun, Verb
+from heedful.grammar import clauses, nouns, phrases, relatives, verbs
+from heedful.grammar import function_words as fw
+from heedful.grammar.choices import Choose
+from heedful.grammar.clauses import Plan
+from heedful.grammar.structure import Clause, Nominal, NounPhrase, Pronoun, Question, Sentence
+from heedful.grammar.words import Conjunction, Noun, Verb
 
 Pool = tuple[Verb, ...]
 

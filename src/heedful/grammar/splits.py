@@ -12,7 +12,7 @@ from functools import cache
 from hashlib import blake2b
 from itertools import count as count_up
 
-from heedful.text.builtin.pair import Pair, make_pair
+from heedful.grammar.pair import Pair, make_pair
 
 SPLITS = ("train", "valid", "test", "unseen")
 

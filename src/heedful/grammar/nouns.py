@@ -6,7 +6,7 @@ not say. No noun has the same form in the English singular and plural: the Germa
 
 from __future__ import annotations
 
-from heedful.text.builtin.words import Noun
+from heedful.grammar.words import Noun
 
 # english  plural  german  gender  plural  kind  tags  [weak form]
 # tags: kin takes a possessive only; single has no plural; in/an/auf is the preposition of rest at a place;

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from heedful.text.builtin.english_forms import (
+from heedful.grammar.english_forms import (
     OBJECT_PRONOUNS,
     SUBJECT_PRONOUNS,
     indefinite_article,
     verb_group,
 )
-from heedful.text.builtin.structure import (
+from heedful.grammar.structure import (
     Clause,
     Nominal,
     NounPhrase,
@@ -18,7 +18,7 @@ from heedful.text.builtin.structure import (
     Sentence,
     fronted,
 )
-from heedful.text.builtin.words import Adverb
+from heedful.grammar.words import Adverb
 
 
 def noun_phrase(phrase: NounPhrase) -> str:

@@ -2,12 +2,12 @@
 
 import pytest
 
-from heedful.text.builtin import english_forms, german_forms
-from heedful.text.builtin import function_words as fw
-from heedful.text.builtin.adjectives import ADJECTIVES
-from heedful.text.builtin.nouns import NOUNS
-from heedful.text.builtin.verbs import VERBS
-from heedful.text.builtin.words import Determiner
+from heedful.grammar import english_forms, german_forms
+from heedful.grammar import function_words as fw
+from heedful.grammar.adjectives import ADJECTIVES
+from heedful.grammar.nouns import NOUNS
+from heedful.grammar.verbs import VERBS
+from heedful.grammar.words import Determiner
 
 NOUN = {noun.english: noun for noun in NOUNS}
 ADJECTIVE = {adjective.english: adjective for adjective in ADJECTIVES}

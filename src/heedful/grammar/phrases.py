@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import cache
 
-from heedful.text.builtin import adjectives, nouns
-from heedful.text.builtin import function_words as fw
-from heedful.text.builtin.choices import Choose
-from heedful.text.builtin.structure import Nominal, NounPhrase, PrepositionalPhrase, Pronoun
-from heedful.text.builtin.words import Adjective, Determiner, Noun, Preposition
+from heedful.grammar import adjectives, nouns
+from heedful.grammar import function_words as fw
+from heedful.grammar.choices import Choose
+from heedful.grammar.structure import Nominal, NounPhrase, PrepositionalPhrase, Pronoun
+from heedful.grammar.words import Adjective, Determiner, Noun, Preposition
 
 Shell = tuple[bool, Determiner]  # plural or not, and the determiner
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from heedful.text.builtin import english
-from heedful.text.builtin.choices import Draw
-from heedful.text.builtin.german import German
-from heedful.text.builtin.sentences import sentence
-from heedful.text.builtin.structure import Sentence
+from heedful.grammar import english
+from heedful.grammar.choices import Draw
+from heedful.grammar.german import German
+from heedful.grammar.sentences import sentence
+from heedful.grammar.structure import Sentence
 
 MOST_WORDS = 25
 

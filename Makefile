@@ -8,7 +8,7 @@ JOEYNMT := .venv-bench-joeynmt
 LIBRE   := .venv-libretranslate
 MODEL   := runs/demo
 
-.PHONY: setup demo test test-slow check faults faults-night lab processes browser formats bench bench-serve clean
+.PHONY: setup demo test test-slow check faults faults-night lab distributed browser formats bench bench-serve clean
 
 setup: $(READY)
 
@@ -24,7 +24,7 @@ demo: setup
 	$(BIN)/heedful demo --out runs/demo
 
 test: setup
-	$(BIN)/pytest -n 2 -m 'not slow and not faults and not formats and not browser and not processes' tests
+	$(BIN)/pytest -n 2 -m 'not slow and not faults and not formats and not browser and not distributed' tests
 
 test-slow: setup
 	$(BIN)/pytest -m slow tests
@@ -41,8 +41,8 @@ lab: setup
 	$(BIN)/heedful lab all $(if $(QUICK),--quick --out runs/lab-quick,--out runs/lab)
 
 # Several processes on one run: docs/guide.md.
-processes: setup
-	$(BIN)/pytest -m processes tests/processes
+distributed: setup
+	$(BIN)/pytest -m distributed tests/distributed
 
 # Pages of ours in chromium, which is installed where that can be done; elsewhere the tests skip and say so.
 browser: setup

@@ -56,8 +56,8 @@ def heedful_decode(path: Path, threads: int, **options: bool) -> Decode:
     """What `heedful translate` does between the tokeniser's two ends."""
     import torch
 
+    from heedful.allocator import keep_memory
     from heedful.decoding.translator import _Settings
-    from heedful.training.allocator import keep_memory
 
     missing = options.keys() - inspect.signature(heedful.load).parameters.keys()
     if missing:

@@ -25,8 +25,8 @@ from heedful.model.transformer import Transformer
 from heedful.text.builtin_corpus import BuiltinCorpus
 from heedful.text.corpus import Corpus, Pair
 from heedful.text.tokenizer import Tokenizer, learn
-from heedful.training import choices
-from heedful.training.choices import CorpusSize
+from heedful.training import autoconfig
+from heedful.training.autoconfig import CorpusSize
 
 Facts = dict[str, Any]
 
@@ -94,8 +94,8 @@ def averaging() -> Facts:
     """Steps between the checkpoints that are averaged: the paper's ten minutes, and what a preset gets on WMT14."""
     facts: Facts = {}
     for name, seconds in SECONDS_A_STEP.items():
-        given = choices.from_preset(name, {})
-        training = choices.apply(given, choices.choose(given, WMT, gpu=True))["training"]
+        given = autoconfig.from_preset(name, {})
+        training = autoconfig.apply(given, autoconfig.choose(given, WMT, gpu=True))["training"]
         facts[name] = {
             "paper": round(TEN_MINUTES / seconds),
             "heedful": training["save_every"],

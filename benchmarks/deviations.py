@@ -29,6 +29,7 @@ import torch
 from deviation_page import filled, table
 from deviation_variants import BASELINE, SEARCH, TRAINING, Variant, applied
 
+from heedful.allocator import keep_memory
 from heedful.config import DataConfig, DecodingConfig, ModelConfig, TrainingConfig
 from heedful.data.batches import Batches
 from heedful.data.store import Store, write_store
@@ -41,7 +42,6 @@ from heedful.storage.model_directory import Model, TextFacts
 from heedful.text.builtin_corpus import BuiltinCorpus
 from heedful.text.tokenizer import Tokenizer, learn
 from heedful.training import loss
-from heedful.training.allocator import keep_memory
 from heedful.training.step import Updater
 
 DOCS = Path(__file__).parents[1] / "docs"

@@ -47,9 +47,9 @@ def timed_step(length: int, threads: int, repeats: int) -> dict[str, float]:
     from memory import Case, batch_of
 
     from heedful import presets
+    from heedful.allocator import keep_memory
     from heedful.config import TrainingConfig
     from heedful.model.transformer import Transformer
-    from heedful.training.allocator import keep_memory
     from heedful.training.step import Updater
 
     keep_memory()
@@ -137,10 +137,10 @@ def prepare(directory: str, threads: int) -> dict[str, Any]:
     """What `heedful train` does before it trains: times, and the most memory the process has held."""
     from memory import most_resident
 
+    from heedful.allocator import keep_memory
     from heedful.devices import pick_device
     from heedful.storage.run_directory import RunDirectory
     from heedful.training import preparation
-    from heedful.training.allocator import keep_memory
 
     keep_memory()
     spent = {name: watched(path) for path, name in PHASES.items()}

@@ -27,11 +27,11 @@ import torch
 from allocated import most_held
 
 from heedful import presets
+from heedful.allocator import keep_memory
 from heedful.config import BOS, PAD, TrainingConfig
 from heedful.data.batches import Batch
 from heedful.model import attention
 from heedful.model.transformer import Transformer
-from heedful.training.allocator import keep_memory
 from heedful.training.loss import batch_loss
 from heedful.training.step import Updater
 

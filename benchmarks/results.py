@@ -31,8 +31,8 @@ from heedful.data.store import Store
 from heedful.recipes import Settings
 from heedful.storage.run_directory import RunDirectory
 from heedful.text.corpus import Corpus
-from heedful.training import choices
-from heedful.training.choices import CorpusSize
+from heedful.training import autoconfig
+from heedful.training.autoconfig import CorpusSize
 from heedful.training.dry_run import batch_shapes
 from heedful.training.estimate import estimate
 from heedful.training.preparation import MAY_CHANGE
@@ -65,7 +65,7 @@ def entry_of(
         recipe = replace(recipe, decoding=replace(recipe.decoding, alpha=alpha))
     texts = {side: named(getattr(recipe.data, side), data) for side in SIDES}
     require_text(run, recipe)
-    size = CorpusSize(len(store), store.groups.target_pieces)
+    size = CorpusSize(len(store), store.buckets.target_pieces)
     given = _given(recipe_file, recipe, data)
     own = settings_beside(given, recipe, size)
     source, target = texts["source"], texts["target"]
@@ -120,9 +120,9 @@ def _given(recipe_file: Path | None, recipe: Recipe, data: Path) -> Settings:
 
 def settings_beside(given: Settings, recipe: Recipe, size: CorpusSize) -> Settings:
     """What the run has set otherwise than it was given or would be chosen: its --set."""
-    chosen = choices.choose(given, size, gpu=False)
+    chosen = autoconfig.choose(given, size, gpu=False)
     own: Settings = {}
-    for key, (_, value) in recipes.differences(recipes.build(choices.apply(given, chosen)), recipe).items():
+    for key, (_, value) in recipes.differences(recipes.build(autoconfig.apply(given, chosen)), recipe).items():
         section, _, name = key.partition(".")
         if (section, name) in recipes.PATHS:
             raise SystemExit(f"{key} is {value} in the run, but not in the recipe. Is it a run of this recipe?")
@@ -159,7 +159,7 @@ def training_facts(run: RunDirectory, recipe: Recipe, store: Store) -> Entry:
         raise SystemExit(f"{run.model} is of step {history['steps']}, the log of {last['step']}: let the run finish.")
     # A line of the log is written before the validation at its step, which belongs to the time.
     after = [entry["seconds"] for entry in entries if entry["kind"] == "valid" and entry["step"] == last["step"]]
-    shapes = batch_shapes(store.groups, recipe.training.batch_tokens)
+    shapes = batch_shapes(store.buckets, recipe.training.batch_tokens)
     done = replace(recipe, training=replace(recipe.training, steps=last["step"]))
     cost = estimate(done, replace(recipe.model, vocab_size=vocab_size), shapes, gpu=False)
     return {

@@ -57,10 +57,10 @@ def _trained(
 
 def heedful_step(task: Task) -> Contender:
     """Everything that `heedful train` does in an update: dropout seeded a step, gradient's norm, checks."""
+    from heedful.allocator import keep_memory
     from heedful.config import ModelConfig, TrainingConfig
     from heedful.data.batches import Batch
     from heedful.model.transformer import Transformer
-    from heedful.training.allocator import keep_memory
     from heedful.training.step import Updater
 
     keep_memory()
@@ -238,7 +238,7 @@ def _pad_second(ids: Tensor) -> Tensor:
 
 
 def ceiling_step(task: Task, padded: bool = True) -> Contender:
-    from heedful.training.allocator import keep_memory
+    from heedful.allocator import keep_memory
 
     keep_memory()
     return Contender(matrix_products(task, padded), None, "torch")

@@ -58,7 +58,7 @@ OUT_OF_RANGE = [
             "clip_norm",
             "cooldown_steps",
             "dropout_warmup_steps",
-            "two_way_steps",
+            "bidirectional_steps",
         )
     ),
     ("training", {"learning_rate": 0.0}, "training.learning_rate must be above 0, not 0.0."),

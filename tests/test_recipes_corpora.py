@@ -10,8 +10,8 @@ import pytest
 
 from heedful import recipes
 from heedful.config import Recipe
-from heedful.training import choices
-from heedful.training.choices import CorpusSize
+from heedful.training import autoconfig
+from heedful.training.autoconfig import CorpusSize
 
 ROOT = Path(__file__).parents[1]
 CORPORA = ROOT.parent / "shared" / "data"
@@ -35,7 +35,7 @@ def path(name: str) -> Path:
 
 def built(name: str) -> Recipe:
     given = recipes.read(path(name), Path("/root"))
-    return recipes.build(choices.apply(given, choices.choose(given, CorpusSize(29_000, 450_000), gpu=False)))
+    return recipes.build(autoconfig.apply(given, autoconfig.choose(given, CorpusSize(29_000, 450_000), gpu=False)))
 
 
 @pytest.mark.parametrize("name", RECIPES)

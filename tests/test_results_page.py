@@ -22,8 +22,8 @@ from heedful.data.batches import Batches
 from heedful.data.store import Store
 from heedful.model.complexity import training_flops
 from heedful.storage.run_directory import RunDirectory
-from heedful.training import choices
-from heedful.training.choices import CorpusSize
+from heedful.training import autoconfig
+from heedful.training.autoconfig import CorpusSize
 from heedful.training.run import train
 
 ROOT = Path(__file__).parents[1]
@@ -184,7 +184,7 @@ def test_the_command_makes_the_same_run(name: str, own: dict[str, Any]) -> None:
 
 
 def resolved(given: recipes.Settings) -> Recipe:
-    return recipes.build(choices.apply(given, choices.choose(given, SIZE, gpu=False)))
+    return recipes.build(autoconfig.apply(given, autoconfig.choose(given, SIZE, gpu=False)))
 
 
 def test_a_run_on_other_text_is_no_run_of_the_recipe() -> None:

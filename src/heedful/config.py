@@ -1,7 +1,7 @@
 """The settings, each default written once. Names are the paper's; a comment says meaning and unit.
 
 A recipe has four sections, one frozen dataclass each. The defaults are the paper's base model and training
-(section 5); `heedful train` chooses better ones for a small corpus (training/choices.py).
+(section 5); `heedful train` chooses better ones for a small corpus (training/autoconfig.py).
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class TrainingConfig:
     learning_rate: float = 1.0  # factor on the paper's schedule, Eq. 3
     cooldown_steps: int = 0  # last steps, in which the rate falls to 0; 0: none, as in the paper
     dropout_warmup_steps: int = 0  # first steps, in which dropout rises from 0, and data.bpe_dropout; 0: none
-    two_way_steps: int = 0  # first steps, in which every other batch is turned round: target → source; 0: none
+    bidirectional_steps: int = 0  # first steps, in which every other batch is reversed: target → source; 0: none
     label_smoothing: float = 0.1
     clip_norm: float = 0.0  # largest norm of the gradient; 0: no clipping, as in the paper
     precision: str = "fp32"  # "bf16" or "fp16": autocast
@@ -142,7 +142,7 @@ class TrainingConfig:
         one = ("steps", "batch_tokens", "accumulate", "warmup_steps", "log_every")
         _at_least(self, "training", 1, *one, "validate_every", "save_every", "average")
         _at_least(self, "training", 0, "seed", "keep", "patience", "threads", "clip_norm")
-        _at_least(self, "training", 0, "cooldown_steps", "dropout_warmup_steps", "two_way_steps")
+        _at_least(self, "training", 0, "cooldown_steps", "dropout_warmup_steps", "bidirectional_steps")
         _finite(self, "training", "learning_rate", "clip_norm")
         _require(self.learning_rate > 0, f"training.learning_rate must be above 0, not {self.learning_rate}.")
         _share(self, "training", "label_smoothing")

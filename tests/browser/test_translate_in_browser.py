@@ -14,9 +14,9 @@ import uvicorn
 from engines import Shouting
 from heedful.decoding.translator import Translator
 from heedful.serving.app import create_app
-from heedful.serving.desk import Desk
-from heedful.serving.engine import Served
+from heedful.serving.engine import ServedModel
 from heedful.serving.limits import Limits
+from heedful.serving.service import TranslationService
 from heedful.storage.model_directory import Model
 from heedful.text.profiles import profile
 
@@ -26,11 +26,11 @@ pytestmark = pytest.mark.browser
 class Site:
     """Serves en ↔ de in a thread; `engine` may be made to fail."""
 
-    def __init__(self, models: list[Served]) -> None:
+    def __init__(self, models: list[ServedModel]) -> None:
         self.engine = Shouting()
         for one in models:
             one.engine = self
-        app = create_app(Desk(models, Limits(characters=200)))
+        app = create_app(TranslationService(models, Limits(characters=200)))
         self.server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical"))
         self.thread = threading.Thread(target=self.server.run)
         self.thread.start()
@@ -54,7 +54,7 @@ def site(random_model: Callable[..., Model]) -> Iterator[Site]:
     english, german = profile(["the dog and the cat"]), profile(["der Hund und die Katze"])
     there = replace(model.text, source_profile=english, target_profile=german)
     back = replace(there, source_language="de", target_language="en", source_profile=german, target_profile=english)
-    one = Site([Served(Translator(replace(model, text=text))) for text in (there, back)])
+    one = Site([ServedModel(Translator(replace(model, text=text))) for text in (there, back)])
     yield one
     one.close()
 

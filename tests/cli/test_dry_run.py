@@ -17,20 +17,20 @@ import tasks
 from heedful import presets, recipes
 from heedful.config import Recipe
 from heedful.model.transformer import Transformer
-from heedful.training import machine
+from heedful.training import hardware
 from tasks import Outcome, Program
 
 RECIPES = Path(__file__).parents[2] / "recipes"
 PAPERS = ("wmt14-en-de-base", "wmt14-en-de-big", "wmt14-en-fr-base", "wmt14-en-fr-big")
 
 
-measured = machine.flops_per_second
+measured = hardware.flops_per_second
 
 
 @pytest.fixture(autouse=True)
 def fast_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
     """A GFLOP a second, without measuring; one test measures."""
-    monkeypatch.setattr(machine, "flops_per_second", lambda *_: 1e9)
+    monkeypatch.setattr(hardware, "flops_per_second", lambda *_: 1e9)
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def count(text: str) -> int:
 
 
 def with_memory(monkeypatch: pytest.MonkeyPatch, available: float) -> None:
-    monkeypatch.setattr(machine, "available_memory", lambda *_: int(available))
+    monkeypatch.setattr(hardware, "available_memory", lambda *_: int(available))
 
 
 def test_four_files_and_nothing_else(heedful: Program, corpus: dict[str, str], scratch: Path) -> None:
@@ -158,7 +158,7 @@ def test_what_does_not_fit_is_refused_with_what_would(
 ) -> None:
     """Base with 25,000 tokens at once; the change that the refusal names is tried, and fits."""
     with_memory(monkeypatch, available)
-    monkeypatch.setattr(machine, "flops_per_second", lambda *_: pytest.fail("measured for nothing"))
+    monkeypatch.setattr(hardware, "flops_per_second", lambda *_: pytest.fail("measured for nothing"))
     whole = ("--set", "training.batch_tokens=25000", "--set", "training.accumulate=1")
     refused = heedful("train", RECIPES / "wmt14-en-de-base.toml", "--dry-run", *whole)
     assert refused.code == 4
@@ -166,7 +166,7 @@ def test_what_does_not_fit_is_refused_with_what_would(
     assert float(needed.split()[0]) * 1e9 > available
     assert f"{needed} of memory needed, {available / 1e9:.2f} GB available (cpu)" in refused.err
     assert "time, estimated" not in refused.out
-    monkeypatch.setattr(machine, "flops_per_second", lambda *_: 1e9)
+    monkeypatch.setattr(hardware, "flops_per_second", lambda *_: 1e9)
     advice = settings_in(refused.err)
     fitting = heedful("train", RECIPES / "wmt14-en-de-base.toml", "--dry-run", *whole, *advice)
     assert fitting.code == 0, fitting.err
@@ -187,7 +187,7 @@ def test_a_model_that_fits_with_no_batch_is_refused(
 def test_a_machine_that_does_not_say_its_memory(
     heedful: Program, scratch: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(machine, "available_memory", lambda *_: None)
+    monkeypatch.setattr(hardware, "available_memory", lambda *_: None)
     outcome = heedful("train", RECIPES / "wmt14-en-de-base.toml", "--dry-run")
     assert outcome.code == 0
     assert "memory available" not in outcome.out
@@ -239,7 +239,7 @@ def test_the_papers_recipes_dry_run_on_an_ordinary_machine(
 
 
 def test_the_speed_is_measured(heedful: Program, tiny_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "flops_per_second", functools.partial(measured, seconds=0.1))
+    monkeypatch.setattr(hardware, "flops_per_second", functools.partial(measured, seconds=0.1))
     outcome = heedful("train", "--out", tiny_run, "--dry-run")
     assert outcome.code == 0, outcome.err
     speed = float(re.search(r"at ([\d.,]+) GFLOP/s", outcome.out).group(1).replace(",", ""))  # type: ignore[union-attr]

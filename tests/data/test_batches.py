@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from heedful.config import BOS, EOS, PAD, DataConfig
 from heedful.data.batches import Batches, assemble, collate, pad, unpadded
-from heedful.data.lengths import Groups, cut, groups_of, shapes, write_order
+from heedful.data.lengths import LengthBuckets, cut, length_buckets, shapes, write_order
 from heedful.data.store import write_store
 from heedful.text.corpus import Corpus, Pair
 from heedful.text.tokenizer import learn
@@ -76,8 +76,8 @@ def test_batches_do_not_change_from_one_version_to_the_next(store, batches):
     alike = [[i for i in range(len(store)) if lengths[i] == pair] for pair in sorted(set(lengths), key=up_and_down)]
     order = [
         index
-        for group, members in enumerate(alike)
-        for index in np.random.default_rng((1, 1, 0, group)).permutation(members).tolist()
+        for bucket, members in enumerate(alike)
+        for index in np.random.default_rng((1, 1, 0, bucket)).permutation(members).tolist()
     ]
     starts = naive_cut([lengths[index] for index in order], BUDGET)
     places = np.random.default_rng((1, 2, 0)).permutation(batches.per_epoch)
@@ -133,9 +133,9 @@ def test_worst_has_most_padded_target_positions(store, budget):
 
 def test_two_ways_every_other_batch_is_turned_round(store, batches):
     """As if it had been made of the sides the other way round; afterwards none is."""
-    two_way = Batches(store, BUDGET, seed=1, two_way=6)
+    bidirectional = Batches(store, BUDGET, seed=1, bidirectional=6)
     for number in range(10):
-        one, other = batches[number], two_way[number]
+        one, other = batches[number], bidirectional[number]
         if number in (1, 3, 5):
             one = assemble(unpadded(one.target_out_BT), unpadded(one.source_BS), one.lines)
         assert torch.equal(other.source_BS, one.source_BS)
@@ -150,7 +150,7 @@ def test_the_worst_of_two_ways_may_be_one_that_is_turned_round(tmp_path, tokeniz
     long, short = (max(store.lengths(side)) for side in ("source", "target"))
     assert long > short
     assert Batches(store, 1, seed=1).worst().target_out_BT.shape == (1, short)
-    assert Batches(store, 1, seed=1, two_way=10).worst().target_out_BT.shape == (1, long)
+    assert Batches(store, 1, seed=1, bidirectional=10).worst().target_out_BT.shape == (1, long)
 
 
 def test_asking_for_the_worst_changes_nothing(store, batches):
@@ -163,11 +163,11 @@ def test_asking_for_the_worst_changes_nothing(store, batches):
 LENGTHS = st.lists(st.tuples(st.integers(1, 40), st.integers(1, 40)), min_size=1, max_size=60)
 
 
-def order_by_length(pairs: list[tuple[int, int]], stretch: int = 1_000) -> tuple[list[int], Groups]:
-    stretches = [np.array(pairs[at : at + stretch], np.int32).T for at in range(0, len(pairs), stretch)]
-    groups, file = groups_of(stretches), io.BytesIO()
-    write_order(stretches, groups, file)
-    return np.frombuffer(file.getvalue(), np.int64).tolist(), groups
+def order_by_length(pairs: list[tuple[int, int]], chunk: int = 1_000) -> tuple[list[int], LengthBuckets]:
+    chunks = [np.array(pairs[at : at + chunk], np.int32).T for at in range(0, len(pairs), chunk)]
+    buckets, file = length_buckets(chunks), io.BytesIO()
+    write_order(chunks, buckets, file)
+    return np.frombuffer(file.getvalue(), np.int64).tolist(), buckets
 
 
 def naive_cut(pairs: list[tuple[int, int]], budget: int) -> list[int]:
@@ -187,12 +187,12 @@ def naive_cut(pairs: list[tuple[int, int]], budget: int) -> list[int]:
 @example([(2, 2)] * 5, 4)  # the budget itself is allowed
 @example([(3, 2), (2, 2), (2, 2)], 5)
 def test_cuts_and_shapes_against_plain_loops(pairs, budget):
-    order, groups = order_by_length(pairs)
+    order, buckets = order_by_length(pairs)
     sorted_pairs = [pairs[index] for index in order]
-    starts = cut(groups, budget)
+    starts = cut(buckets, budget)
     assert starts.tolist() == naive_cut(sorted_pairs, budget)
     batches = [sorted_pairs[begin:end] for begin, end in itertools.pairwise(starts)]
-    found = shapes(groups, starts)
+    found = shapes(buckets, starts)
     assert found.pairs_N.tolist() == [len(batch) for batch in batches]
     assert found.source_N.tolist() == [max(source for source, _ in batch) for batch in batches]
     assert found.target_N.tolist() == [max(target for _, target in batch) for batch in batches]
@@ -200,32 +200,32 @@ def test_cuts_and_shapes_against_plain_loops(pairs, budget):
 
 
 @given(LENGTHS, st.integers(1, 30))
-def test_order_does_not_depend_on_the_stretches_it_is_read_in(pairs, stretch):
-    whole, groups = order_by_length(pairs)
-    parts, same_groups = order_by_length(pairs, stretch)
+def test_order_does_not_depend_on_the_stretches_it_is_read_in(pairs, chunk):
+    whole, buckets = order_by_length(pairs)
+    parts, same_buckets = order_by_length(pairs, chunk)
     assert parts == whole
-    assert [column.tolist() for column in same_groups] == [column.tolist() for column in groups]
+    assert [column.tolist() for column in same_buckets] == [column.tolist() for column in buckets]
 
 
 def test_the_longest_lengths_that_a_store_can_have_are_told_apart():
     pairs = [(2**31 - 1, 2**31 - 1), (2**31 - 2, 2**31 - 1), (1, 2**31 - 2), (2**31 - 1, 1)]
-    order, groups = order_by_length(pairs)
+    order, buckets = order_by_length(pairs)
     assert order == [3, 2, 0, 1]
-    assert list(zip(*(column.tolist() for column in groups), strict=True)) == [(*pairs[i], 1) for i in order]
+    assert list(zip(*(column.tolist() for column in buckets), strict=True)) == [(*pairs[i], 1) for i in order]
 
 
 @given(LENGTHS)
 def test_order_puts_alike_lengths_together(pairs):
-    order, groups = order_by_length(pairs)
+    order, buckets = order_by_length(pairs)
     assert order == sorted(range(len(pairs)), key=lambda i: (pairs[i][1], pairs[i][0] * (-1) ** pairs[i][1]))
     sorted_pairs = [pairs[index] for index in order]
     assert [target for _, target in sorted_pairs] == sorted(target for _, target in pairs)
     for length in {target for _, target in pairs}:
         sources = [source for source, target in sorted_pairs if target == length]
         assert sources == sorted(sources, reverse=length % 2 == 1)
-    named = zip(*(column.tolist() for column in groups), strict=True)
+    named = zip(*(column.tolist() for column in buckets), strict=True)
     assert [(source, target) for source, target, count in named for _ in range(count)] == sorted_pairs
-    assert len(groups.count_G) == len(set(pairs))
+    assert len(buckets.count_G) == len(set(pairs))
 
 
 def test_collate_shifts_and_pads(tmp_path, tokenizer):

@@ -179,7 +179,7 @@ def test_reading_does_not_load_the_ids(tmp_path, tokenizer):
         tracemalloc.stop()
 
 
-FILES = ["source.ids", "target.ids", "source.offsets", "target.offsets", "lines", "by_length", "groups", "store.json"]
+FILES = ["source.ids", "target.ids", "source.offsets", "target.offsets", "lines", "by_length", "buckets", "store.json"]
 
 
 @pytest.fixture
@@ -198,9 +198,9 @@ def refused(directory: Path) -> None:
 
 @pytest.mark.parametrize("value", [0, 1, 1_000])
 def test_lengths_that_are_not_the_texts_are_refused(written, value):
-    groups = np.fromfile(written / "groups", np.int64).reshape(3, -1)
-    groups[:2] = value
-    groups.tofile(written / "groups")
+    buckets = np.fromfile(written / "buckets", np.int64).reshape(3, -1)
+    buckets[:2] = value
+    buckets.tofile(written / "buckets")
     refused(written)
 
 

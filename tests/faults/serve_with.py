@@ -15,8 +15,8 @@ sys.path.append(str(Path(__file__).parent.parent))
 
 from engines import Shouting
 from heedful.decoding.load import load
-from heedful.serving import app, desk, messages, server
-from heedful.serving.engine import Served
+from heedful.serving import app, requests, server, service
+from heedful.serving.engine import ServedModel
 from heedful.serving.limits import Limits
 
 
@@ -24,7 +24,7 @@ def without(protection: str) -> None:
     """Takes one away: the controls."""
     if protection == "reading":  # bodies are believed
         app.read_fields = lambda body, kind: json.loads(body)  # type: ignore[attr-defined]
-        messages.read_fields = app.read_fields  # type: ignore[attr-defined]
+        requests.read_fields = app.read_fields  # type: ignore[attr-defined]
     elif protection == "order":  # answers in another order than the questions
         engine = Shouting.search
         Shouting.search = lambda self, *given: engine(self, *given)[::-1]  # type: ignore[method-assign]
@@ -45,12 +45,17 @@ async def _end_at_once(self: Any, sockets: Any = None) -> None:
 def main(run: str, options: dict[str, Any]) -> None:
     without(options.get("without", ""))
     limits = Limits(**options.get("limits", {}))
-    served = Served(load(Path(run)))
+    served = ServedModel(load(Path(run)))
     if (seconds := options.get("batch_seconds")) is not None:
         served.engine = Shouting(seconds)
     with server.bind("127.0.0.1", 0) as listener:
         port = listener.getsockname()[1]
-        server.run(app.create_app(desk.Desk([served], limits)), listener, limits, lambda: print(port, flush=True))
+        server.run(
+            app.create_app(service.TranslationService([served], limits)),
+            listener,
+            limits,
+            lambda: print(port, flush=True),
+        )
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from runs import continued, end_of, leftovers
 import tasks
 from heedful.cli.main import main
 from heedful.storage.run_directory import RunDirectory
-from heedful.training.stopping import StopRequest
+from heedful.training.signals import StopRequest
 
 pytestmark = pytest.mark.faults
 

@@ -11,9 +11,9 @@ from fastapi.testclient import TestClient
 from engines import Shouting
 from heedful.decoding.translator import Translator
 from heedful.serving.app import create_app
-from heedful.serving.desk import Desk
-from heedful.serving.engine import Served
+from heedful.serving.engine import ServedModel
 from heedful.serving.limits import Limits
+from heedful.serving.service import TranslationService
 from heedful.storage.model_directory import Model
 from heedful.text.profiles import profile
 
@@ -29,14 +29,14 @@ def translator(random_model: Callable[..., Model]) -> Translator:
 
 
 @pytest.fixture
-def served(translator: Translator) -> Served:
+def served(translator: Translator) -> ServedModel:
     """en → de, in capitals."""
-    one = Served(translator)
+    one = ServedModel(translator)
     one.engine = Shouting()
     return one
 
 
 @pytest.fixture
-def client(served: Served) -> Iterator[TestClient]:
-    with TestClient(create_app(Desk([served], Limits()))) as one:
+def client(served: ServedModel) -> Iterator[TestClient]:
+    with TestClient(create_app(TranslationService([served], Limits()))) as one:
         yield one

@@ -11,9 +11,9 @@ from fastapi.testclient import TestClient
 from heedful.decoding.translator import Translator
 from heedful.errors import ModelError, UsageError
 from heedful.serving.app import create_app
-from heedful.serving.desk import Desk
-from heedful.serving.engine import Served
+from heedful.serving.engine import ServedModel
 from heedful.serving.limits import Limits
+from heedful.serving.service import TranslationService
 
 
 def translated(client: TestClient, **fields: Any) -> Any:
@@ -33,14 +33,14 @@ def test_from_a_language_to_itself(client: TestClient) -> None:
     assert translated(client, q="a", target="EN") == {"translatedText": "a"}
 
 
-def test_a_profile_that_is_missing_is_no_reason_to_guess(served: Served, translator: Translator) -> None:
+def test_a_profile_that_is_missing_is_no_reason_to_guess(served: ServedModel, translator: Translator) -> None:
     """French could be taken for English, and come back as it is."""
     text = replace(
         translator.model.text, source_language="fr", target_language="en", source_profile="", target_profile=""
     )
-    other = Served(Translator(replace(translator.model, text=text)))
+    other = ServedModel(Translator(replace(translator.model, text=text)))
     other.engine = served.engine
-    with TestClient(create_app(Desk([served, other], Limits()))) as client:
+    with TestClient(create_app(TranslationService([served, other], Limits()))) as client:
         found = translated(client, q="the dog and the cat", source="auto", target="en")
         assert found == {
             "translatedText": "THE DOG AND THE CAT",
@@ -80,11 +80,11 @@ def test_detection(client: TestClient) -> None:
     assert answer["detectedLanguage"][0]["language"] == "de"
 
 
-def test_a_model_that_knows_no_profiles_is_not_sure(served: Served) -> None:
+def test_a_model_that_knows_no_profiles_is_not_sure(served: ServedModel) -> None:
     text = replace(served.translator.model.text, source_profile="", target_profile="")
-    bare = Served(Translator(replace(served.translator.model, text=text)))
+    bare = ServedModel(Translator(replace(served.translator.model, text=text)))
     bare.engine = served.engine
-    with TestClient(create_app(Desk([bare], Limits()))) as client:
+    with TestClient(create_app(TranslationService([bare], Limits()))) as client:
         assert client.post("/detect", json={"q": "x"}).json() == [{"confidence": 0.0, "language": "en"}]
         assert translated(client, q="x", source="auto")["translatedText"] == "X"
 
@@ -147,11 +147,11 @@ def test_a_body_without_a_length_is_counted_as_it_comes(client: TestClient) -> N
     assert client.post("/translate", content=chunks).status_code == 413
 
 
-def test_pieces_of_a_request_are_limited(served: Served) -> None:
+def test_pieces_of_a_request_are_limited(served: ServedModel) -> None:
     text = "one two three."
     pieces = served.pieces(text)
     for limit, status in ((pieces, 200), (pieces - 1, 400)):
-        with TestClient(create_app(Desk([served], Limits(pieces=limit)))) as client:
+        with TestClient(create_app(TranslationService([served], Limits(pieces=limit)))) as client:
             answer = client.post("/translate", json={"q": text, "source": "en", "target": "de"})
             assert answer.status_code == status, answer.text
 
@@ -168,9 +168,9 @@ class Failing:
     ("error", "said"),
     [(ModelError("Its weights are damaged."), "Its weights are damaged."), (ValueError("secret"), "ValueError")],
 )
-def test_a_failure_is_500_and_says_no_more_than_it_should(served: Served, error: Exception, said: str) -> None:
+def test_a_failure_is_500_and_says_no_more_than_it_should(served: ServedModel, error: Exception, said: str) -> None:
     served.engine = Failing(error)
-    with TestClient(create_app(Desk([served], Limits())), raise_server_exceptions=False) as client:
+    with TestClient(create_app(TranslationService([served], Limits())), raise_server_exceptions=False) as client:
         answer = client.post("/translate", json={"q": "a", "source": "en", "target": "de"})
         assert answer.status_code == 500
         assert said in answer.json()["error"]
@@ -178,32 +178,32 @@ def test_a_failure_is_500_and_says_no_more_than_it_should(served: Served, error:
         assert client.get("/health").status_code == 200
 
 
-def test_busy_is_503_with_the_time_to_come_again(served: Served) -> None:
-    desk = Desk([served], Limits(waiting=100))
-    with TestClient(create_app(desk)) as client:
-        desk.batcher.pieces = 100
+def test_busy_is_503_with_the_time_to_come_again(served: ServedModel) -> None:
+    service = TranslationService([served], Limits(waiting=100))
+    with TestClient(create_app(service)) as client:
+        service.batcher.pieces = 100
         answer = client.post("/translate", json={"q": "a", "source": "en", "target": "de"})
         assert answer.status_code == 503
         assert int(answer.headers["retry-after"]) >= 1
         assert client.get("/health").status_code == 200
 
 
-def test_two_models_of_one_pair_are_refused(served: Served) -> None:
+def test_two_models_of_one_pair_are_refused(served: ServedModel) -> None:
     with pytest.raises(UsageError, match="Two models translate from en to de"):
-        Desk([served, served], Limits())
+        TranslationService([served, served], Limits())
 
 
-def test_several_models(served: Served, translator: Translator) -> None:
+def test_several_models(served: ServedModel, translator: Translator) -> None:
     text = replace(translator.model.text, source_language="de", target_language="fr")
-    other = Served(Translator(replace(translator.model, text=text)))
+    other = ServedModel(Translator(replace(translator.model, text=text)))
     other.engine = served.engine
-    with TestClient(create_app(Desk([served, other], Limits()))) as client:
+    with TestClient(create_app(TranslationService([served, other], Limits()))) as client:
         assert [one["targets"] for one in client.get("/languages").json()] == [["de"], ["fr"], []]
         assert translated(client, q="a", source="de", target="fr") == {"translatedText": "A"}
 
 
 def test_the_attention_page_and_its_refusals(translator: Translator) -> None:
-    with TestClient(create_app(Desk([Served(translator)], Limits()))) as client:
+    with TestClient(create_app(TranslationService([ServedModel(translator)], Limits()))) as client:
         fields = {"q": "ba bo", "source": "en", "target": "de"}
         page = client.post("/attend", data=fields)
         assert page.status_code == 200

@@ -14,7 +14,7 @@ from heedful.data.batches import Batches, unpadded
 from heedful.data.store import Store, write_store
 from heedful.text.corpus import Pair
 from heedful.text.tokenizer import SPACE_MARK, Tokenizer, learn
-from heedful.training.run import respelling
+from heedful.training.run import resegmentation
 
 PAIRS = [Pair(*pair) for pair in tasks.pairs(tasks.reverse, range(60))]
 TEXTS = [side for pair in PAIRS for side in pair]
@@ -63,7 +63,7 @@ def test_a_space_mark_stays_one(tokenizer: Tokenizer) -> None:
 
 def test_a_batch_has_its_own_text_in_other_pieces(store: Store, tokenizer: Tokenizer) -> None:
     plain = Batches(store, 128, seed=1)
-    one, other = (Batches(store, 128, 1, respelling(tokenizer, recipe())) for _ in range(2))
+    one, other = (Batches(store, 128, 1, resegmentation(tokenizer, recipe())) for _ in range(2))
     for number in range(plain.per_epoch):
         before, batch, again = plain[number], one[number], other[number]
         assert batch.lines == before.lines
@@ -80,7 +80,7 @@ def test_a_batch_has_its_own_text_in_other_pieces(store: Store, tokenizer: Token
 def test_a_sentence_that_would_become_too_long_stays_as_it_is(tokenizer: Tokenizer) -> None:
     sentences = [[*tokenizer.encode(text), EOS] for text in TEXTS]
     longest = max(map(len, sentences))
-    drawn = respelling(tokenizer, recipe(0.9, max_length=longest))(sentences, 1, 0)
+    drawn = resegmentation(tokenizer, recipe(0.9, max_length=longest))(sentences, 1, 0)
     assert max(map(len, drawn)) <= longest
     assert any(before == after for before, after in zip(sentences, drawn, strict=True))
     assert any(before != after for before, after in zip(sentences, drawn, strict=True))
@@ -91,7 +91,7 @@ def test_it_rises_with_dropout_over_its_warm_up(tokenizer: Tokenizer) -> None:
 
     def drawn(number: int, warmup: int, dropout: float = 0.3) -> list[list[int]]:
         """With two batches a step: `number` 38 and 39 are step 20."""
-        return respelling(tokenizer, recipe(dropout, warmup, accumulate=2))(sentences, 1, number)
+        return resegmentation(tokenizer, recipe(dropout, warmup, accumulate=2))(sentences, 1, number)
 
     assert drawn(38, warmup=200) == drawn(39, warmup=200) == drawn(0, warmup=0, dropout=0.03)
     assert drawn(398, warmup=200) == drawn(10**9, warmup=200) == drawn(0, warmup=0)
@@ -99,6 +99,8 @@ def test_it_rises_with_dropout_over_its_warm_up(tokenizer: Tokenizer) -> None:
 
 
 def test_memory_is_tried_with_all_of_it(store: Store, tokenizer: Tokenizer) -> None:
-    warm, cold = (Batches(store, 128, 1, respelling(tokenizer, recipe(0.5, warmup))).worst() for warmup in (0, 10**6))
+    warm, cold = (
+        Batches(store, 128, 1, resegmentation(tokenizer, recipe(0.5, warmup))).worst() for warmup in (0, 10**6)
+    )
     assert torch.equal(warm.target_out_BT, cold.target_out_BT)
     assert warm.tokens > Batches(store, 128, 1).worst().tokens

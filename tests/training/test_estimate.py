@@ -32,8 +32,8 @@ from heedful.training.estimate import (
     parameters,
     smaller_batch,
 )
+from heedful.training.hardware import available_memory, flops_per_second
 from heedful.training.loss import batch_loss
-from heedful.training.machine import available_memory, flops_per_second
 
 CPU = torch.device("cpu")
 
@@ -157,7 +157,7 @@ def test_shapes_are_those_of_the_real_batches(store: Store) -> None:
     batches = Batches(store, 200, seed=3)
     real = [batches[number] for number in range(batches.per_epoch)]
     expected = [(*batch.source_BS.shape, batch.target_out_BT.shape[1], batch.tokens) for batch in real]
-    shapes = batch_shapes(store.groups, 200)
+    shapes = batch_shapes(store.buckets, 200)
     assert sorted(shapes) == sorted(expected)
     recipe = Recipe(data=DataConfig(max_length=100), training=TrainingConfig(batch_tokens=200, accumulate=3, steps=7))
     cost = estimate(recipe, shape_of(), shapes, gpu=False)

@@ -17,7 +17,7 @@ from heedful.errors import CheckpointError
 from heedful.storage.run_directory import RunDirectory
 from heedful.training.lock import locked
 from heedful.training.run import train
-from heedful.training.stopping import StopRequest
+from heedful.training.signals import StopRequest
 
 HOLD = "import fcntl, sys, time; f = open(sys.argv[1], 'w'); fcntl.flock(f, fcntl.LOCK_EX); print('held', flush=True)"
 
@@ -77,7 +77,7 @@ def test_the_first_signal_is_noted(number: signal.Signals, capsys: pytest.Captur
 
 def test_the_second_signal_stops_at_once() -> None:
     program = (
-        "import os, signal\nfrom heedful.training.stopping import StopRequest\n"
+        "import os, signal\nfrom heedful.training.signals import StopRequest\n"
         "with StopRequest():\n os.kill(os.getpid(), signal.SIGINT)\n os.kill(os.getpid(), signal.SIGTERM)\n"
         "print('went on')"
     )

@@ -19,7 +19,7 @@ from heedful.training.run import train
         ("data.bpe_dropout", 0.2, 0.0),
         ("model.word_dropout", 0.2, 0.0),
         ("training.optimizer", "muon", "adam"),
-        ("training.two_way_steps", 4, 0),
+        ("training.bidirectional_steps", 4, 0),
     ],
 )
 def test_a_run_that_was_stopped_ends_as_one_that_was_not(tmp_path: Path, key: str, value: Any, papers: Any) -> None:

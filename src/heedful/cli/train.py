@@ -26,7 +26,7 @@ def train(arguments: argparse.Namespace) -> None:
 
         _say_cost(dry_run(settings, Path(out) if out else None, **options))
     else:
-        from heedful.training.processes import speaks
+        from heedful.training.distributed import speaks
         from heedful.training.run import train_settings
 
         run = train_settings(settings, Path(out), **options)
@@ -72,7 +72,7 @@ def _plan_lines(report: Report) -> Iterator[str]:
     yield from (f"chosen: {choice}" for choice in plan.chosen)
     yield f"parameters: {report.estimate.parameters:,}"
     parts = f"{training.accumulate} × {training.batch_tokens:,} padded"
-    mean = f"at most ({parts})" if plan.groups is None else f"on average (at most {parts})"
+    mean = f"at most ({parts})" if plan.buckets is None else f"on average (at most {parts})"
     yield f"target tokens a step: {report.estimate.tokens:,.0f} {mean}"
 
 
@@ -80,7 +80,7 @@ def _flops_lines(report: Report) -> Iterator[str]:
     from heedful.training.estimate import ASSUMED_LENGTH
 
     cost, steps = report.estimate, report.plan.recipe.training.steps
-    read = report.plan.groups is not None
+    read = report.plan.buckets is not None
     basis = "the text's own batches" if read else f"sentences taken to have {ASSUMED_LENGTH} pieces"
     yield f"FLOPs a step, counted: {_power(cost.step_flops)} ({basis})"
     yield f"FLOPs of the run, counted: {_power(cost.run_flops)} ({steps:,} steps)"

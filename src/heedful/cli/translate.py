@@ -13,12 +13,12 @@ from pathlib import Path
 from time import monotonic
 from typing import IO, Any, TextIO
 
+from heedful.allocator import keep_memory
 from heedful.decoding.load import load
 from heedful.decoding.translator import Translation, Translator
 from heedful.errors import UsageError
 from heedful.files import disk_errors
 from heedful.text.lines import decode_lines, read_lines
-from heedful.training.allocator import keep_memory
 
 _TOGETHER = 1_000  # lines read before they are translated: enough to batch by length, little to hold
 

@@ -23,11 +23,11 @@ from heedful.data.lengths import Numbers, cut, shapes
 from heedful.data.store import Ids, Store
 from heedful.errors import CorpusError
 
-_EPOCH, _BATCH_ORDER, _RESPELLED = 1, 2, 4  # keep the random streams of one seed apart; 3 is dropout's
+_EPOCH, _BATCH_ORDER, _RESEGMENTED = 1, 2, 4  # keep the random streams of one seed apart; 3 is dropout's
 _LATE = 2**62  # the number of a batch that comes after every warm-up
 
 Sentence = Ids | list[int]  # with its end symbol
-Respell = Callable[[list[list[int]], int, int], list[list[int]]]  # of sentences, a seed and the batch's number
+Resegment = Callable[[list[list[int]], int, int], list[list[int]]]  # of sentences, a seed and the batch's number
 
 
 @dataclass(frozen=True)
@@ -53,19 +53,19 @@ class Batches:
     """The endless sequence of a corpus's batches, by number. It holds a few numbers a batch, and none a pair."""
 
     def __init__(
-        self, store: Store, batch_tokens: int, seed: int, respell: Respell | None = None, two_way: int = 0
+        self, store: Store, batch_tokens: int, seed: int, resegment: Resegment | None = None, bidirectional: int = 0
     ) -> None:
-        """`respell` gives sentences in other pieces: batches are cut before it, by the lengths stored.
+        """`resegment` gives sentences in other pieces: batches are cut before it, by the lengths stored.
 
-        Of the first `two_way` batches every other one is turned round, from target to source.
+        Of the first `bidirectional` batches every other one is reversed, from target to source.
         """
         self._store = store
         self._seed = seed
-        self._respell = respell
-        self._two_way = two_way
-        self._first_G = store.groups.first
-        self._starts = cut(store.groups, batch_tokens)
-        self._shapes = shapes(store.groups, self._starts)
+        self._resegment = resegment
+        self._bidirectional = bidirectional
+        self._first_G = store.buckets.first
+        self._starts = cut(store.buckets, batch_tokens)
+        self._shapes = shapes(store.buckets, self._starts)
         self._epoch = -1
 
     @property
@@ -76,11 +76,11 @@ class Batches:
         """Which pairs are in batch `number` (0, 1, …)."""
         epoch, batch = self._place(number)
         begin, end = self._starts[batch : batch + 2]
-        groups = range(
+        buckets = range(
             int(np.searchsorted(self._first_G, begin, side="right")) - 1, int(np.searchsorted(self._first_G, end))
         )
-        parts = [self._shuffled(group, epoch) for group in groups]
-        offset = self._first_G[groups.start]
+        parts = [self._shuffled(bucket, epoch) for bucket in buckets]
+        offset = self._first_G[buckets.start]
         return np.concatenate(parts)[begin - offset : end - offset]
 
     def __getitem__(self, number: int) -> Batch:
@@ -88,7 +88,7 @@ class Batches:
         if batch.tokens != self.tokens(number):
             raise CorpusError("The token store's order of length is damaged. Train into another --out.")
         batch = self._respelled(batch, number)
-        return turned(batch) if number < self._two_way and number % 2 else batch
+        return reversed_batch(batch) if number < self._bidirectional and number % 2 else batch
 
     def tokens(self, number: int) -> int:
         """Real target pieces of a batch, without reading it."""
@@ -97,24 +97,24 @@ class Batches:
     def padding(self) -> float:
         """The share of all positions of both sides that is padding; the same for every epoch."""
         pairs, source, target, _ = self._shapes
-        return 1 - self._store.groups.pieces / int((pairs * (source + target)).sum())
+        return 1 - self._store.buckets.pieces / int((pairs * (source + target)).sum())
 
     def worst(self) -> Batch:
         """The batch that needs most memory: logits and activations grow with the padded target positions."""
         pairs_N, source_N, target_N, _ = self._shapes
         padded_N, turned_N = pairs_N * target_N, pairs_N * source_N
-        is_turned = bool(self._two_way) and turned_N.max() > padded_N.max()
-        largest = int(np.argmax(turned_N if is_turned else padded_N))
+        is_reversed = bool(self._bidirectional) and turned_N.max() > padded_N.max()
+        largest = int(np.argmax(turned_N if is_reversed else padded_N))
         batch = collate(self._store, self._store.by_length[self._starts[largest] : self._starts[largest + 1]])
         batch = self._respelled(batch, number=_LATE)
-        return turned(batch) if is_turned else batch
+        return reversed_batch(batch) if is_reversed else batch
 
     def _respelled(self, batch: Batch, number: int) -> Batch:
-        if self._respell is None:
+        if self._resegment is None:
             return batch
         sides = (unpadded(batch.source_BS), unpadded(batch.target_out_BT))
-        seeds = np.random.SeedSequence((self._seed, _RESPELLED, number)).generate_state(2)
-        sources, targets = (self._respell(side, int(seed), number) for side, seed in zip(sides, seeds, strict=True))
+        seeds = np.random.SeedSequence((self._seed, _RESEGMENTED, number)).generate_state(2)
+        sources, targets = (self._resegment(side, int(seed), number) for side, seed in zip(sides, seeds, strict=True))
         return assemble(sources, targets, batch.lines)
 
     def _place(self, number: int) -> tuple[int, int]:
@@ -125,10 +125,10 @@ class Batches:
             self._epoch = epoch
         return epoch, int(self._batch_order[place])
 
-    def _shuffled(self, group: int, epoch: int) -> Numbers:
+    def _shuffled(self, bucket: int, epoch: int) -> Numbers:
         """Pairs of equal lengths change places with each other from epoch to epoch; nothing else does."""
-        members: Numbers = self._store.by_length[self._first_G[group] : self._first_G[group + 1]]
-        return np.random.default_rng((self._seed, _EPOCH, epoch, group)).permutation(members)
+        members: Numbers = self._store.by_length[self._first_G[bucket] : self._first_G[bucket + 1]]
+        return np.random.default_rng((self._seed, _EPOCH, epoch, bucket)).permutation(members)
 
 
 def collate(store: Store, indices: Numbers | list[int]) -> Batch:
@@ -145,7 +145,7 @@ def assemble(sources: Sequence[Sentence], targets: Sequence[Sentence], lines: tu
     return _batch(pad(sources), pad(targets), lines)
 
 
-def turned(batch: Batch) -> Batch:
+def reversed_batch(batch: Batch) -> Batch:
     """The same pairs, from target to source."""
     return _batch(batch.target_out_BT, batch.source_BS, batch.lines)
 

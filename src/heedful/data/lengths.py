@@ -1,6 +1,6 @@
 """The pairs of a corpus in order of length, and where batches are cut from that order.
 
-Pairs of one source and one target length are a group. There are a few thousand groups, however large the corpus: all
+Pairs of one source and one target length are a bucket. There are a few thousand buckets, however large the corpus: all
 that is known of batches before they are read comes from them.
 """
 
@@ -14,12 +14,12 @@ import numpy.typing as npt
 
 Lengths = npt.NDArray[np.int32]
 Numbers = npt.NDArray[np.int64]
-Stretch = tuple[Lengths, Lengths]  # of the sources and targets of pairs that follow one another
+Chunk = tuple[Lengths, Lengths]  # of the sources and targets of pairs that follow one another
 
 _SPAN = 2**31  # above every length
 
 
-class Groups(NamedTuple):
+class LengthBuckets(NamedTuple):
     """Pairs alike in both lengths, in order: pieces of their source, of their target, and how many they are."""
 
     source_G: Numbers
@@ -28,7 +28,7 @@ class Groups(NamedTuple):
 
     @property
     def first(self) -> Numbers:
-        """Where each group begins in the order; one more than groups, the last the number of all pairs."""
+        """Where each bucket begins in the order; one more than buckets, the last the number of all pairs."""
         return np.concatenate([np.zeros(1, np.int64), np.cumsum(self.count_G)])
 
     @property
@@ -50,32 +50,32 @@ class Shapes(NamedTuple):
     tokens_N: Numbers
 
 
-def groups_of(stretches: Iterable[Stretch]) -> Groups:
-    """The groups of a corpus that is read a stretch at a time, in their order: by target length, then source length.
+def length_buckets(chunks: Iterable[Chunk]) -> LengthBuckets:
+    """The buckets of a corpus that is read a chunk at a time, in their order: by target length, then source length.
 
     Source lengths go up within one target length and down within the next, so that neighbours are alike
     across the border too.
     """
     every, counts = np.zeros(0, np.int64), np.zeros(0, np.int64)
-    for source, target in stretches:
+    for source, target in chunks:
         keys, count = np.unique(_keys(source, target), return_counts=True)
         every, where = np.unique(np.concatenate([every, keys]), return_inverse=True)
         both = np.concatenate([counts, count])
         counts = np.zeros(len(every), np.int64)
         np.add.at(counts, where, both)
     target_G, within_G = every // _SPAN, every % _SPAN
-    return Groups(np.where(target_G % 2 == 1, _SPAN - 1 - within_G, within_G), target_G, counts)
+    return LengthBuckets(np.where(target_G % 2 == 1, _SPAN - 1 - within_G, within_G), target_G, counts)
 
 
-def write_order(stretches: Iterable[Stretch], groups: Groups, file: IO[bytes]) -> None:
-    """Writes the numbers of all pairs in the order of their groups, as they come within one.
+def write_order(chunks: Iterable[Chunk], buckets: LengthBuckets, file: IO[bytes]) -> None:
+    """Writes the numbers of all pairs in the order of their buckets, as they come within one.
 
     A number goes to its place in the file at once: the order of a large corpus is never in memory.
     """
-    keys_G = _keys(groups.source_G, groups.target_G)
-    next_G = groups.first[:-1].copy()
+    keys_G = _keys(buckets.source_G, buckets.target_G)
+    next_G = buckets.first[:-1].copy()
     begin = 0
-    for source, target in stretches:
+    for source, target in chunks:
         keys = _keys(source, target)
         sorted_by_key = np.argsort(keys, kind="stable")
         found, first = np.unique(keys[sorted_by_key], return_index=True)
@@ -88,16 +88,16 @@ def write_order(stretches: Iterable[Stretch], groups: Groups, file: IO[bytes]) -
 
 
 def _keys(source: Lengths | Numbers, target: Lengths | Numbers) -> Numbers:
-    """Numbers that sort as the groups do."""
+    """Numbers that sort as the buckets do."""
     source, target = source.astype(np.int64), target.astype(np.int64)
     return target * _SPAN + np.where(target % 2 == 1, _SPAN - 1 - source, source)
 
 
-def cut(groups: Groups, batch_tokens: int) -> Numbers:
+def cut(buckets: LengthBuckets, batch_tokens: int) -> Numbers:
     """Borders of the batches: as many pairs as keep both padded sides within the budget, and at least one."""
     starts, begin, size, longest = [0], 0, 0, 0
     for length, left in zip(
-        np.maximum(groups.source_G, groups.target_G).tolist(), groups.count_G.tolist(), strict=True
+        np.maximum(buckets.source_G, buckets.target_G).tolist(), buckets.count_G.tolist(), strict=True
     ):
         while left:
             longest = max(longest, length)
@@ -109,16 +109,16 @@ def cut(groups: Groups, batch_tokens: int) -> Numbers:
     return np.array([*starts, begin], np.int64)
 
 
-def shapes(groups: Groups, starts: Numbers) -> Shapes:
+def shapes(buckets: LengthBuckets, starts: Numbers) -> Shapes:
     """What the batches between these borders are like; the same in every epoch."""
-    first_G = groups.first
-    borders = np.union1d(first_G[:-1], starts[:-1])  # every stretch between them is of one group and in one batch
-    group = np.searchsorted(first_G, borders, side="right") - 1
+    first_G = buckets.first
+    borders = np.union1d(first_G[:-1], starts[:-1])  # every chunk between them is of one bucket and in one batch
+    bucket = np.searchsorted(first_G, borders, side="right") - 1
     pairs = np.diff(borders, append=first_G[-1])
     of_batch = np.searchsorted(borders, starts[:-1])
     return Shapes(
         np.diff(starts),
-        np.maximum.reduceat(groups.source_G[group], of_batch),
-        np.maximum.reduceat(groups.target_G[group], of_batch),
-        np.add.reduceat(groups.target_G[group] * pairs, of_batch),
+        np.maximum.reduceat(buckets.source_G[bucket], of_batch),
+        np.maximum.reduceat(buckets.target_G[bucket], of_batch),
+        np.add.reduceat(buckets.target_G[bucket] * pairs, of_batch),
     )

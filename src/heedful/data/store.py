@@ -2,7 +2,7 @@
 
 A store is a directory: the pieces of one side after the other (`source.ids`, `target.ids`, each sentence with its end
 symbol), where each sentence begins (`*.offsets`), the number of its line in the text (`lines`), the pairs in order of
-length (`by_length`) and the groups of that order (`groups`), and `store.json`.
+length (`by_length`) and the buckets of that order (`buckets`), and `store.json`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from heedful.config import EOS, DataConfig
-from heedful.data.lengths import Groups, Lengths, Stretch, groups_of, write_order
+from heedful.data.lengths import Chunk, LengthBuckets, Lengths, length_buckets, write_order
 from heedful.errors import CorpusError
 from heedful.files import new_directory
 from heedful.text.corpus import Pair, clean
@@ -60,7 +60,7 @@ class Store:
             self._offsets = {side: _map(directory / f"{side}.offsets", np.dtype(np.int64)) for side in self._ids}
             self.lines = _map(directory / "lines", np.dtype(np.int64))
             self.by_length = _map(directory / "by_length", np.dtype(np.int64))
-            self.groups = Groups(*np.fromfile(directory / "groups", np.int64).reshape(3, -1))
+            self.buckets = LengthBuckets(*np.fromfile(directory / "buckets", np.int64).reshape(3, -1))
             self._check_sizes()
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise CorpusError(
@@ -90,9 +90,9 @@ class Store:
                 raise ValueError(f"{side} side incomplete")
         if len(self.lines) != len(self):
             raise ValueError("line numbers incomplete")
-        if not len(self.by_length) == self.groups.count_G.sum() == len(self):
+        if not len(self.by_length) == self.buckets.count_G.sum() == len(self):
             raise ValueError("order of length incomplete")
-        if self.groups.pieces != sum(map(len, self._ids.values())) or any((side < 1).any() for side in self.groups):
+        if self.buckets.pieces != sum(map(len, self._ids.values())) or any((side < 1).any() for side in self.buckets):
             raise ValueError("lengths damaged")
 
     def _sentence(self, side: str, index: int) -> Ids:
@@ -121,16 +121,16 @@ def write_store(
         with _Writer(unfinished, dtype) as writer:
             for kept in _tokenised(pairs, tokenizer, rules, report, threads):
                 writer.add(kept)
-        groups = groups_of(_stretches(unfinished, report.kept))
+        buckets = length_buckets(_chunks(unfinished, report.kept))
         with (unfinished / "by_length").open("wb") as file:
-            write_order(_stretches(unfinished, report.kept), groups, file)
-        np.stack(groups).tofile(unfinished / "groups")
+            write_order(_chunks(unfinished, report.kept), buckets, file)
+        np.stack(buckets).tofile(unfinished / "buckets")
         described = {"dtype": dtype.name, "report": asdict(report), "facts": facts}
         (unfinished / "store.json").write_text(json.dumps(described, indent=1), encoding="utf-8")
     return Store(directory)
 
 
-def _stretches(directory: Path, pairs: int) -> Iterator[Stretch]:
+def _chunks(directory: Path, pairs: int) -> Iterator[Chunk]:
     """Lengths of both sides, some pairs at a time. The files are read, not mapped: pages of a map would stay."""
     for begin in range(0, pairs, _STRETCH):
         count = min(_STRETCH, pairs - begin) + 1  # offsets: one more than sentences

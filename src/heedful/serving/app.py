@@ -20,10 +20,10 @@ from starlette.requests import ClientDisconnect
 from heedful.errors import HeedfulError
 from heedful.serving import schema
 from heedful.serving.batcher import OverloadError
-from heedful.serving.desk import Desk
 from heedful.serving.limits import Limits
-from heedful.serving.messages import RequestError, detect_request, read_fields, translate_request
 from heedful.serving.metrics import Metrics
+from heedful.serving.requests import RequestError, detect_request, read_fields, translate_request
+from heedful.serving.service import TranslationService
 from heedful.version import __version__
 
 T = TypeVar("T")
@@ -31,45 +31,45 @@ _PAGE = Path(__file__).parent / "page"
 _GONE = 499  # nobody reads it: the client has closed the connection
 
 
-def create_app(desk: Desk) -> FastAPI:
+def create_app(service: TranslationService) -> FastAPI:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        desk.batcher.start()
+        service.batcher.start()
         yield
-        await desk.batcher.close()
+        await service.batcher.close()
 
     app = FastAPI(title="heedful", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
-    metrics = Metrics(desk.batcher)
-    _add_translation(app, desk, metrics)
-    _add_facts(app, desk, metrics)
+    metrics = Metrics(service.batcher)
+    _add_translation(app, service, metrics)
+    _add_facts(app, service, metrics)
     _add_errors(app)
     app.add_middleware(CORSMiddleware, allow_origins=["*"], allow_methods=["GET", "POST"], allow_headers=["*"])
     app.add_middleware(metrics.middleware)
     return app
 
 
-def _add_translation(app: FastAPI, desk: Desk, metrics: Metrics) -> None:
-    limits = desk.limits
+def _add_translation(app: FastAPI, service: TranslationService, metrics: Metrics) -> None:
+    limits = service.limits
 
     @app.post("/translate", openapi_extra=schema.body(schema.TRANSLATE), responses=schema.ERRORS)
     async def translate(request: Request) -> Response:
         asked = translate_request(await _fields(request, limits), limits)
         metrics.characters.inc(sum(map(len, asked.texts)))
-        answer = await _unless_gone(request, desk.translate(asked))
+        answer = await _unless_gone(request, service.translate(asked))
         return Response(status_code=_GONE) if answer is None else JSONResponse(answer)
 
     @app.post("/detect", openapi_extra=schema.body(schema.DETECT), responses=schema.ERRORS)
     async def detect(request: Request) -> JSONResponse:
-        return JSONResponse(desk.detect(detect_request(await _fields(request, limits), limits)))
+        return JSONResponse(service.detect(detect_request(await _fields(request, limits), limits)))
 
     @app.post("/attend", openapi_extra=schema.body(schema.ATTEND), responses=schema.ERRORS, response_class=HTMLResponse)
     async def attend(request: Request) -> Response:
         asked = translate_request(await _fields(request, limits), limits)
-        page = await _unless_gone(request, desk.attend(asked))
+        page = await _unless_gone(request, service.attend(asked))
         return Response(status_code=_GONE) if page is None else HTMLResponse(page)
 
 
-def _add_facts(app: FastAPI, desk: Desk, metrics: Metrics) -> None:
+def _add_facts(app: FastAPI, service: TranslationService, metrics: Metrics) -> None:
     page = _page()
 
     @app.get("/", response_class=HTMLResponse)
@@ -78,7 +78,7 @@ def _add_facts(app: FastAPI, desk: Desk, metrics: Metrics) -> None:
 
     @app.get("/languages")
     async def languages() -> list[dict[str, Any]]:
-        return desk.languages()
+        return service.languages()
 
     @app.get("/health")
     async def health() -> dict[str, str]:
@@ -86,7 +86,7 @@ def _add_facts(app: FastAPI, desk: Desk, metrics: Metrics) -> None:
 
     @app.get("/frontend/settings")
     async def settings() -> dict[str, Any]:
-        return desk.settings()
+        return service.settings()
 
     @app.get("/metrics", response_class=PlainTextResponse)
     async def metrics_page() -> Response:

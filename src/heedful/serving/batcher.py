@@ -16,9 +16,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from heedful.allocator import keep_memory
 from heedful.errors import HeedfulError
 from heedful.serving.engine import Engine
-from heedful.training.allocator import keep_memory
 
 T = TypeVar("T")
 TOGETHER = 1_000  # pieces of a batch: more are hardly translated faster, and whoever comes next waits for all of them

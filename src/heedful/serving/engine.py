@@ -22,7 +22,7 @@ class Engine(Protocol):
     """`search` is called by one thread, a batch at a time."""
 
     def search(self, sentences: list[str], n_best: int) -> list[list[str]]:
-        """For every sentence its best translations, the best first; none is longer than `Served.cut` leaves."""
+        """For every sentence its best translations, the best first; none is longer than `ServedModel.cut` leaves."""
 
 
 class HeedfulEngine:
@@ -67,7 +67,7 @@ class CTranslate2Engine:
         return one_line(self.model.tokenizer.decode([self.number_of[piece] for piece in hypothesis]))
 
 
-class Served:
+class ServedModel:
     """A model on its engine, with what a request needs to know of it before it waits for its turn."""
 
     def __init__(self, translator: Translator, engine: str = "heedful") -> None:

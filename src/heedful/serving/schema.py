@@ -1,4 +1,4 @@
-"""What the API's description (/openapi.json) says of bodies and errors; `messages.py` is what holds."""
+"""What the API's description (/openapi.json) says of bodies and errors; `requests.py` is what holds."""
 
 from __future__ import annotations
 

@@ -10,8 +10,9 @@ from tempfile import TemporaryDirectory
 import torch
 
 from heedful import recipes
+from heedful.allocator import keep_memory
 from heedful.config import ModelConfig, Recipe
-from heedful.data.lengths import Groups, cut, shapes
+from heedful.data.lengths import LengthBuckets, cut, shapes
 from heedful.data.store import Store
 from heedful.devices import cores, pick_device
 from heedful.errors import CorpusError
@@ -19,9 +20,8 @@ from heedful.recipes import Settings
 from heedful.storage.run_directory import RunDirectory
 from heedful.text.corpus import Corpus
 from heedful.text.tokenizer import Tokenizer
-from heedful.training import choices, machine, preparation
-from heedful.training.allocator import keep_memory
-from heedful.training.choices import CorpusSize
+from heedful.training import autoconfig, hardware, preparation
+from heedful.training.autoconfig import CorpusSize
 from heedful.training.display import say
 from heedful.training.estimate import ASSUMED_LENGTH, BatchShape, Estimate, estimate, smaller_batch
 from heedful.training.run import completed
@@ -37,13 +37,13 @@ class Plan:
 
     recipe: Recipe
     model: ModelConfig
-    groups: Groups | None  # lengths of the pairs, where the text was read
+    buckets: LengthBuckets | None  # lengths of the pairs, where the text was read
     chosen: tuple[str, ...] = ()  # keys, values and why
     missing: tuple[Path, ...] = ()  # files
 
     def estimate(self, recipe: Recipe, gpu: bool) -> Estimate:
         """Of this recipe, or of one like it."""
-        shapes = None if self.groups is None else batch_shapes(self.groups, recipe.training.batch_tokens)
+        shapes = None if self.buckets is None else batch_shapes(self.buckets, recipe.training.batch_tokens)
         return estimate(recipe, self.model, shapes, gpu)
 
 
@@ -61,7 +61,7 @@ def dry_run(settings: Settings, out: Path | None, preset: str | None, init: str 
     chosen_device = pick_device(device)
     planned = plan(completed(settings, preset, init), out, chosen_device)
     cost = planned.estimate(planned.recipe, gpu=chosen_device.type == "cuda")
-    available = machine.available_memory(chosen_device)
+    available = hardware.available_memory(chosen_device)
     refusal = speed = None
     if available is not None and cost.memory.total > available:
         refusal = _refusal(planned, cost, available, chosen_device)
@@ -76,8 +76,8 @@ def plan(settings: Settings, out: Path | None, device: torch.device) -> Plan:
     if out is not None and RunDirectory(out).config.is_file():
         return _plan_of_run(RunDirectory(out.absolute()), settings)
     settings = preparation.with_init(settings)
-    some = choices.choose(settings, CorpusSize(10_000, 200_000), gpu=device.type == "cuda")
-    recipes.build(choices.apply(settings, some))  # a wrong value is said before any text is read
+    some = autoconfig.choose(settings, CorpusSize(10_000, 200_000), gpu=device.type == "cuda")
+    recipes.build(autoconfig.apply(settings, some))  # a wrong value is said before any text is read
     left = [(choice.section, choice.key) for choice in some]
     data = settings.get("data", {})
     ready = "tokenizer" in data and Path(data["tokenizer"]).is_file()
@@ -108,7 +108,7 @@ def _plan_of_run(run: RunDirectory, settings: Settings) -> Plan:
     recipe = recipes.build(recipes.merged(recipes.as_settings(old), settings))
     preparation.require_same(run, old, recipe)
     model = replace(recipe.model, vocab_size=Tokenizer.read(run.tokenizer).vocab_size)
-    return Plan(recipe, model, Store(run.data / "training").groups)
+    return Plan(recipe, model, Store(run.data / "training").buckets)
 
 
 def _plan_of_text(settings: Settings, device: torch.device) -> Plan:
@@ -124,7 +124,7 @@ def _plan_of_text(settings: Settings, device: torch.device) -> Plan:
     with TemporaryDirectory(prefix="heedful-") as directory:
         prepared = preparation.begin(RunDirectory(Path(directory) / "run"), settings, device, hear)
         model = replace(prepared.recipe.model, vocab_size=prepared.tokenizer.vocab_size)
-        return Plan(prepared.recipe, model, prepared.train.groups, tuple(chosen))
+        return Plan(prepared.recipe, model, prepared.train.buckets, tuple(chosen))
 
 
 def _plan_of_settings(settings: Settings, missing: tuple[Path, ...]) -> Plan:
@@ -135,9 +135,9 @@ def _plan_of_settings(settings: Settings, missing: tuple[Path, ...]) -> Plan:
     return Plan(recipe, replace(recipe.model, vocab_size=vocab_size), None, missing=missing)
 
 
-def batch_shapes(groups: Groups, batch_tokens: int) -> list[BatchShape]:
+def batch_shapes(buckets: LengthBuckets, batch_tokens: int) -> list[BatchShape]:
     """The shapes of an epoch's batches, which are the same in every epoch (data/batches.py)."""
-    return [BatchShape(*map(int, row)) for row in zip(*shapes(groups, cut(groups, batch_tokens)), strict=True)]
+    return [BatchShape(*map(int, row)) for row in zip(*shapes(buckets, cut(buckets, batch_tokens)), strict=True)]
 
 
 def _speed(planned: Plan, device: torch.device) -> float:
@@ -147,9 +147,9 @@ def _speed(planned: Plan, device: torch.device) -> float:
     training = planned.recipe.training
     torch.set_num_threads(training.threads or cores())
     length = min(ASSUMED_LENGTH, planned.recipe.data.max_length)
-    if planned.groups is not None:
-        length = round(planned.groups.pieces / (2 * int(planned.groups.count_G.sum())))
-    return machine.flops_per_second(planned.model, training, device, length)
+    if planned.buckets is not None:
+        length = round(planned.buckets.pieces / (2 * int(planned.buckets.count_G.sum())))
+    return hardware.flops_per_second(planned.model, training, device, length)
 
 
 def _refusal(planned: Plan, cost: Estimate, available: int, device: torch.device) -> str:

@@ -18,8 +18,8 @@ from heedful.training.checkpoints import Progress
 from heedful.training.display import Display
 from heedful.training.loss import perplexity
 from heedful.training.run_log import RunLog
+from heedful.training.signals import StopRequest
 from heedful.training.step import StepResult, Updater
-from heedful.training.stopping import StopRequest
 from heedful.training.validation import Scores, Validation
 
 

@@ -60,10 +60,10 @@ class _ProjectedLoss(torch.autograd.Function):
         states_grad_PD = torch.empty_like(states_PD) if wanted else None
         weight_grad_VD = torch.zeros_like(weight_VD) if wanted else None
         nll, labels = states_PD.new_zeros(()), states_PD.new_zeros(())
-        room_CV = states_PD.new_empty(min(_CHUNK, len(labels_P)), len(weight_VD))  # one for all chunks
+        logits_buffer_CV = states_PD.new_empty(min(_CHUNK, len(labels_P)), len(weight_VD))  # one for all chunks
         for start in range(0, len(labels_P), _CHUNK):
             states_CD, labels_C1 = states_PD[start : start + _CHUNK], labels_P[start : start + _CHUNK, None]
-            logits_CV = torch.mm(states_CD, weight_VD.T, out=room_CV[: len(states_CD)])
+            logits_CV = torch.mm(states_CD, weight_VD.T, out=logits_buffer_CV[: len(states_CD)])
             label_C1 = logits_CV.gather(1, labels_C1)
             softmax_CV = torch.softmax(logits_CV, dim=1, out=logits_CV)
             nll_C1 = -softmax_CV.gather(1, labels_C1).log()

@@ -26,8 +26,8 @@ from heedful.storage.run_directory import RunDirectory, open_model
 from heedful.text.builtin_corpus import VALIDATION_PAIRS, BuiltinCorpus
 from heedful.text.corpus import Corpus, clean
 from heedful.text.tokenizer import SAMPLE, Tokenizer, learn
-from heedful.training import choices
-from heedful.training.choices import Choice, CorpusSize
+from heedful.training import autoconfig
+from heedful.training.autoconfig import Choice, CorpusSize
 
 MAY_CHANGE = ("steps", "patience", "keep", "validate_every", "log_every")
 
@@ -56,31 +56,31 @@ def begin(run: RunDirectory, settings: Settings, device: torch.device, say: Say,
     valid.count()  # it is small: whatever is wrong with it is said before the training text is read
     tokenizer, choice = _tokenizer(settings, train, threads, say)
     if choice is not None:
-        settings = choices.apply(settings, [choice])
+        settings = autoconfig.apply(settings, [choice])
     write_durably(run.tokenizer, tokenizer.model)
     rules = DataConfig(**settings.get("data", {}))
     stores = [
         _store(run, name, corpus, tokenizer, rules, threads, say)
         for name, corpus in (("training", train), ("validation", valid))
     ]
-    size = CorpusSize(len(stores[0]), stores[0].groups.target_pieces)
+    size = CorpusSize(len(stores[0]), stores[0].buckets.target_pieces)
     share = None
     if processes > 1 and "accumulate" not in settings.get("training", {}):
         share = Choice("training", "accumulate", processes, "a batch for each process")
-        settings = choices.apply(settings, [share])
-    chosen = choices.choose(settings, size, gpu=device.type == "cuda")
+        settings = autoconfig.apply(settings, [share])
+    chosen = autoconfig.choose(settings, size, gpu=device.type == "cuda")
     for one in [choice, share, *chosen]:
         if one is not None:
             say(f"chosen: {one}")
-    recipe = recipes.build(choices.apply(settings, chosen))
+    recipe = recipes.build(autoconfig.apply(settings, chosen))
     write_durably(run.config, recipes.to_toml(recipe).encode())
     return Prepared(recipe, tokenizer, stores[0], stores[1], valid)
 
 
 def _require_sound(settings: Settings, device: torch.device) -> None:
     """A wrong value is said before the corpus is read; rules between keys are tried with the choices of some size."""
-    some = choices.choose(settings, CorpusSize(10_000, 200_000), gpu=device.type == "cuda")
-    recipes.build(choices.apply(settings, some))
+    some = autoconfig.choose(settings, CorpusSize(10_000, 200_000), gpu=device.type == "cuda")
+    recipes.build(autoconfig.apply(settings, some))
 
 
 def resume(run: RunDirectory, settings: Settings) -> Prepared:
@@ -178,7 +178,7 @@ def _tokenizer(settings: Settings, train: ParallelText, threads: int, say: Say) 
         return tokenizer, Choice("data", "vocab_size", tokenizer.vocab_size, "as the given tokeniser has it")
     say("reading the text")
     pairs = train.count()
-    chosen = None if "vocab_size" in data else choices.vocabulary(pairs)
+    chosen = None if "vocab_size" in data else autoconfig.vocabulary(pairs)
     wanted = chosen.value if chosen else data["vocab_size"]
     say(f"learning a tokeniser of {wanted:,} pieces from {pairs:,} pairs")
     lowercase = data.get("lowercase", False)

@@ -12,8 +12,9 @@ from typing import Any
 import torch
 
 from heedful import recipes
+from heedful.allocator import keep_memory
 from heedful.config import EOS, Recipe
-from heedful.data.batches import Batches, Respell
+from heedful.data.batches import Batches, Resegment
 from heedful.devices import cores, pick_device
 from heedful.errors import CheckpointError, Interrupted, MachineError, UsageError, is_out_of_memory
 from heedful.files import clear_unfinished, disk_errors
@@ -23,14 +24,13 @@ from heedful.storage.model_directory import CONFIG, TextFacts
 from heedful.storage.run_directory import RunDirectory, open_model
 from heedful.text.tokenizer import Tokenizer
 from heedful.training import checkpoints, preparation
-from heedful.training.allocator import keep_memory
+from heedful.training.autoconfig import from_preset
 from heedful.training.checkpoints import Progress
-from heedful.training.choices import from_preset
 from heedful.training.display import say
+from heedful.training.distributed import ProcessGroup, process_group
 from heedful.training.lock import locked
 from heedful.training.loop import Loop, has_average, is_finished, stopped_message, write_average
 from heedful.training.preparation import Prepared
-from heedful.training.processes import Processes, joined
 from heedful.training.run_log import RunLog, read_log
 from heedful.training.schedule import dropout_share
 from heedful.training.step import Updater, memory_advice
@@ -80,7 +80,7 @@ def train_settings(
     run, chosen_device = RunDirectory(out.absolute()), pick_device(device)
     _require_own(run)
     try:
-        with joined(chosen_device) as processes, locked(run) if processes.is_first else nullcontext():
+        with process_group(chosen_device) as processes, locked(run) if processes.is_first else nullcontext():
             return _train(run, settings, processes)
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
@@ -107,7 +107,7 @@ def _require_own(run: RunDirectory) -> None:
         raise UsageError(f"--out {run.path} is not a run and has files that a run would write over. Choose another.")
 
 
-def _train(run: RunDirectory, settings: Settings, processes: Processes) -> Run:
+def _train(run: RunDirectory, settings: Settings, processes: ProcessGroup) -> Run:
     keep_memory()
     processes.require_shares(settings.get("training", {}).get("accumulate", processes.count))  # before the text is read
     prepared = _prepare(run, settings, processes)
@@ -126,7 +126,7 @@ def _train(run: RunDirectory, settings: Settings, processes: Processes) -> Run:
     return Run(run.path, prepared.recipe, progress)
 
 
-def _prepare(run: RunDirectory, settings: Settings, processes: Processes) -> Prepared:
+def _prepare(run: RunDirectory, settings: Settings, processes: ProcessGroup) -> Prepared:
     """The first process reads the text and clears up; the others find what it has made."""
     if not processes.is_first:
         processes.wait()
@@ -153,12 +153,12 @@ def _finish(run: RunDirectory, recipe: Recipe, step: int) -> None:
     say(f"{run.path} is finished: {step:,} steps. {more}")
 
 
-def _speaking(processes: Processes) -> Callable[[str], None]:
+def _speaking(processes: ProcessGroup) -> Callable[[str], None]:
     """The first process speaks for all."""
     return say if processes.is_first else lambda _: None
 
 
-def _restore(run: RunDirectory, prepared: Prepared, processes: Processes, threads: int) -> tuple[Updater, Progress]:
+def _restore(run: RunDirectory, prepared: Prepared, processes: ProcessGroup, threads: int) -> tuple[Updater, Progress]:
     """Model, optimiser and progress of the newest valid checkpoint, or of step 0."""
     recipe, device = prepared.recipe, processes.device
     torch.manual_seed(recipe.training.seed)
@@ -192,9 +192,9 @@ def _restore(run: RunDirectory, prepared: Prepared, processes: Processes, thread
 
 def _loop(run: RunDirectory, prepared: Prepared, updater: Updater, progress: Progress) -> Loop:
     recipe, training = prepared.recipe, prepared.recipe.training
-    respell = respelling(prepared.tokenizer, recipe) if recipe.data.bpe_dropout else None
-    two_way = training.two_way_steps * training.accumulate
-    batches = Batches(prepared.train, training.batch_tokens, training.seed, respell, two_way)
+    resegment = resegmentation(prepared.tokenizer, recipe) if recipe.data.bpe_dropout else None
+    bidirectional = training.bidirectional_steps * training.accumulate
+    batches = Batches(prepared.train, training.batch_tokens, training.seed, resegment, bidirectional)
     text = TextFacts.of(recipe.data, prepared.train, prepared.tokenizer)
     validation = Validation(prepared.valid, prepared.valid_corpus, prepared.tokenizer, text, recipe.decoding)
     processes = updater.processes
@@ -212,11 +212,11 @@ def _loop(run: RunDirectory, prepared: Prepared, updater: Updater, progress: Pro
     return Loop(run, recipe, updater, batches, validation, progress, log)
 
 
-def respelling(tokenizer: Tokenizer, recipe: Recipe) -> Respell:
+def resegmentation(tokenizer: Tokenizer, recipe: Recipe) -> Resegment:
     """BPE-dropout of whole batches, rising as dropout does. A sentence that would become too long stays as it is."""
     training = recipe.training
 
-    def respell(sentences: list[list[int]], seed: int, number: int) -> list[list[int]]:
+    def resegment(sentences: list[list[int]], seed: int, number: int) -> list[list[int]]:
         share = dropout_share(number // training.accumulate + 1, training.dropout_warmup_steps)
         texts = [tokenizer.decode(ids[:-1]) for ids in sentences]
         others = tokenizer.encode_at_random(texts, share * recipe.data.bpe_dropout, seed)
@@ -225,7 +225,7 @@ def respelling(tokenizer: Tokenizer, recipe: Recipe) -> Respell:
             for ids, other in zip(sentences, others, strict=True)
         ]
 
-    return respell
+    return resegment
 
 
 def _memory_message(error: BaseException, checkpoint_activations: bool) -> str:

@@ -19,9 +19,9 @@ from heedful.model.embeddings import Embedding
 from heedful.model.layers import AddAndNorm
 from heedful.model.transformer import Transformer
 from heedful.training.adam import Adam
+from heedful.training.distributed import ProcessGroup
 from heedful.training.loss import batch_loss
 from heedful.training.muon import Muon
-from heedful.training.processes import Processes
 from heedful.training.schedule import cooldown, dropout_share, learning_rate, word_dropout_share
 
 _DROPOUT = 3  # keeps this random stream apart from those of data/batches.py
@@ -63,10 +63,10 @@ def scale_dropout(model: Transformer, share: float) -> None:
 class Updater:
     """Model, optimiser and, for fp16, the scale of the loss."""
 
-    def __init__(self, model: Transformer, config: TrainingConfig, processes: Processes | None = None) -> None:
+    def __init__(self, model: Transformer, config: TrainingConfig, processes: ProcessGroup | None = None) -> None:
         self.model = model
         self.config = config
-        self.processes = processes or Processes()
+        self.processes = processes or ProcessGroup()
         model.checkpoint_activations = config.checkpoint_activations
         self.optimizer = make_optimizer(model, config.optimizer)
         self.device = next(model.parameters()).device

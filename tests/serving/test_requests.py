@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful.serving.limits import Limits
-from heedful.serving.messages import RequestError, detect_request, read_fields, translate_request
+from heedful.serving.requests import RequestError, detect_request, read_fields, translate_request
 
 LIMITS = Limits(texts=2, characters=10, alternatives=3)
 FORM = "application/x-www-form-urlencoded"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.serving.layout import html_layout, text_layout
+from heedful.serving.segmentation import html_layout, text_layout
 
 
 def whole(sentence: str) -> list[str]:

@@ -23,7 +23,7 @@ from heedful.errors import ConfigError, MachineError, UsageError
 _PATIENCE = timedelta(hours=24)  # the others wait while the first one prepares a corpus, or validates
 
 
-class Processes:
+class ProcessGroup:
     """All that work on a run, seen from one of them. By default there is no other."""
 
     def __init__(self, rank: int = 0, count: int = 1, device: torch.device | None = None) -> None:
@@ -51,7 +51,7 @@ class Processes:
             return
         gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
         flat = torch.cat([gradient.reshape(-1) for gradient in gradients])
-        with _company():
+        with _communication():
             dist.all_reduce(flat)
         start = 0
         for gradient in gradients:
@@ -63,7 +63,7 @@ class Processes:
         if self.count == 1:
             return list(values)
         together = torch.tensor(values, dtype=torch.float64, device=self.device)
-        with _company():
+        with _communication():
             dist.all_reduce(together)
         return [float(value) for value in together]
 
@@ -72,7 +72,7 @@ class Processes:
         if self.count == 1:
             return value
         one = torch.tensor(value, device=self.device)
-        with _company():
+        with _communication():
             dist.all_reduce(one, dist.ReduceOp.MAX)
         return int(one)
 
@@ -81,7 +81,7 @@ class Processes:
         if self.count == 1:
             return list(values)
         its = torch.tensor(values, dtype=torch.float64, device=self.device)
-        with _company():
+        with _communication():
             dist.broadcast(its, 0)
         return [float(value) for value in its]
 
@@ -96,14 +96,14 @@ def speaks() -> bool:
 
 
 @contextmanager
-def joined(device: torch.device) -> Iterator[Processes]:
+def process_group(device: torch.device) -> Iterator[ProcessGroup]:
     """The processes that torchrun has started, or this one alone."""
     given = {
         name: os.environ.get(name, "") for name in ("WORLD_SIZE", "RANK", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
     }
     count = int(given["WORLD_SIZE"]) if given["WORLD_SIZE"].isdecimal() else 1
     if count <= 1:
-        yield Processes(device=device)
+        yield ProcessGroup(device=device)
         return
     if missing := [name for name, value in given.items() if not value]:
         raise UsageError(
@@ -112,16 +112,16 @@ def joined(device: torch.device) -> Iterator[Processes]:
     if device.type == "cuda":
         device = torch.device("cuda", int(given["LOCAL_RANK"]))
         torch.cuda.set_device(device)
-    with _company():
+    with _communication():
         dist.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=_PATIENCE)
     try:
-        yield Processes(dist.get_rank(), count, device)
+        yield ProcessGroup(dist.get_rank(), count, device)
     finally:
         dist.destroy_process_group()
 
 
 @contextmanager
-def _company() -> Iterator[None]:
+def _communication() -> Iterator[None]:
     try:
         yield
     except (RuntimeError, ValueError) as error:

@@ -9,10 +9,10 @@ from typing import Any
 
 from heedful.errors import InputError, UsageError
 from heedful.serving.batcher import Batcher
-from heedful.serving.engine import Served
-from heedful.serving.layout import Layout, html_layout, text_layout
+from heedful.serving.engine import ServedModel
 from heedful.serving.limits import Limits
-from heedful.serving.messages import RequestError, TranslateRequest
+from heedful.serving.requests import RequestError, TranslateRequest
+from heedful.serving.segmentation import Layout, html_layout, text_layout
 from heedful.text.languages import language_name
 from heedful.text.profiles import detect as detect_language
 from heedful.views.attention_page import attended, attention_page
@@ -20,10 +20,10 @@ from heedful.views.attention_page import attended, attention_page
 AUTO = "auto"
 
 
-class Desk:
-    def __init__(self, models: Sequence[Served], limits: Limits) -> None:
+class TranslationService:
+    def __init__(self, models: Sequence[ServedModel], limits: Limits) -> None:
         self.limits, self.batcher = limits, Batcher(limits.waiting)
-        self.models: dict[tuple[str, str], Served] = {}
+        self.models: dict[tuple[str, str], ServedModel] = {}
         for one in models:
             if (one.source, one.target) in self.models:
                 raise UsageError(
@@ -101,7 +101,7 @@ class Desk:
         except InputError as error:
             raise RequestError(str(error)) from None
 
-    async def _translations(self, asked: TranslateRequest, model: Served) -> list[list[str]]:
+    async def _translations(self, asked: TranslateRequest, model: ServedModel) -> list[list[str]]:
         """For every text its translation and the alternatives to it."""
         # Tokenising much text takes a while: others are answered meanwhile.
         layouts, pieces = await asyncio.to_thread(_laid_out, asked, model)
@@ -117,7 +117,7 @@ class Desk:
             answers.append(_ranked(layout, own, n_best, asked.format == "html"))
         return answers
 
-    def _model(self, source: str, target: str) -> Served:
+    def _model(self, source: str, target: str) -> ServedModel:
         if model := self.models.get((source, target)):
             return model
         codes = {code for pair in self.models for code in pair}
@@ -130,14 +130,14 @@ class Desk:
         )
 
 
-def _laid_out(asked: TranslateRequest, model: Served) -> tuple[list[Layout], list[int]]:
+def _laid_out(asked: TranslateRequest, model: ServedModel) -> tuple[list[Layout], list[int]]:
     """The layout of every text, and the pieces of every sentence."""
     lay_out = html_layout if asked.format == "html" else text_layout
     layouts = [lay_out(text, model.cut) for text in asked.texts]
     return layouts, [model.pieces(sentence) for layout in layouts for sentence in layout.sentences]
 
 
-def _profiles(models: Sequence[Served]) -> dict[str, str]:
+def _profiles(models: Sequence[ServedModel]) -> dict[str, str]:
     """Of each language the first that a model has; none where one is missing, whose text would be taken for another."""
     profiles: dict[str, str] = {}
     for one in models:

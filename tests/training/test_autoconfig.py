@@ -11,7 +11,7 @@ from heedful import recipes
 from heedful.config import Recipe
 from heedful.errors import ConfigError
 from heedful.recipes import Settings
-from heedful.training.choices import CorpusSize, apply, choose, from_preset, vocabulary
+from heedful.training.autoconfig import CorpusSize, apply, choose, from_preset, vocabulary
 
 SIZES = [1, 100, 1_000, 5_000, 11_999, 12_000, 30_000, 99_999, 100_000, 200_000, 1_000_000, 5_000_000]
 EVERY_KEY = {

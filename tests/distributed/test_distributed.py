@@ -1,6 +1,6 @@
 """Several processes on one run: the same run as with one, and everything that is promised of one.
 
-Each test starts torchrun with two processes on the CPU (gloo); NCCL was never run here. `make processes`
+Each test starts torchrun with two processes on the CPU (gloo); NCCL was never run here. `make distributed`
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import torch
 import tasks
 from heedful.training.run import train
 
-pytestmark = pytest.mark.processes
+pytestmark = pytest.mark.distributed
 
 # Two batches an update, shared by two processes or computed by one; several epochs.
 SETTINGS: dict[str, Any] = {**tasks.TINY, "training.accumulate": 2, "training.steps": 18, "training.keep": 10}

@@ -1,9 +1,0 @@
-"""heedful with processes that all compute the same batches: the control."""
-
-import sys
-
-from heedful.cli.main import main
-from heedful.training.processes import Processes
-
-Processes.share = lambda self, numbers: numbers[: len(numbers) // self.count]  # type: ignore[method-assign]
-sys.exit(main())

@@ -105,16 +105,16 @@ class Result:
 
 
 def text(data_root: Path | None) -> tuple[list[Pair], int, str]:
-    """Pairs, the pieces that they support (the model's vocabulary is the same for both), and what they are."""
+    """Pairs, the tokens that they support (the model's vocabulary is the same for both), and what they are."""
     if data_root is None:
         return [Pair(pair.english, pair.german) for pair in grammar.pairs("train", 10_000)], 1_200, "the built-in pair"
     source, target = (str(data_root / "data" / "multi30k" / f"train.{side}.gz") for side in ("en", "de"))
     return list(Corpus.of((source,), (target,), "training").pairs()), VOCABULARY, "Multi30k English-German"
 
 
-def batches(pairs: list[Pair], pieces: int, count: int) -> list[Rows]:
+def batches(pairs: list[Pair], tokens: int, count: int) -> list[Rows]:
     with tempfile.TemporaryDirectory() as directory:
-        tokenizer = learn([side for pair in pairs for side in pair], pieces)
+        tokenizer = learn([side for pair in pairs for side in pair], tokens)
         store = write_store(Path(directory) / "store", pairs, tokenizer, DataConfig(), {})
         source = Batches(store, BATCH_TOKENS, seed=1)
         return [
@@ -192,7 +192,7 @@ def table(
     rounds = len(results[OURS].seconds)
     versions = {name: version for result in results.values() for name, version in result.versions.items()}
     notes = [
-        f"Medians of {rounds} rounds of {len(rows)} batches, {tokens:,} target pieces; {padding:.1%} padding.",
+        f"Medians of {rounds} rounds of {len(rows)} batches, {tokens:,} target tokens; {padding:.1%} padding.",
         *(f"Left out: {name} ({reason})." for name, reason in left_out.items()),
     ]
     kept = {name: asdict(result) for name, result in results.items()}
@@ -201,7 +201,7 @@ def table(
         "measured": measured(threads, f"{data}, at most {BATCH_TOKENS:,} tokens a side", versions),
         "columns": list(COLUMNS),
         "rows": rows_of(results, tokens),
-        "notes": [f"N {shape.N}, d_ff {shape.d_ff:,}, h {shape.h}, {shape.vocab_size:,} pieces.", *notes],
+        "notes": [f"N {shape.N}, d_ff {shape.d_ff:,}, h {shape.h}, {shape.vocab_size:,} tokens.", *notes],
         "raw": {"shape": asdict(shape), "tokens": tokens, "results": kept},
     }
 
@@ -220,8 +220,8 @@ def main() -> None:
     options = parser.parse_args()
     rounds, shapes = (2, SHAPES[:1]) if options.quick else (options.rounds, SHAPES)
     shapes = tuple(shape for shape in shapes if shape.d_model in options.d_model)
-    pairs, pieces, data = text(options.data_root)
-    rows = batches(pairs, pieces, 1 if options.quick else BATCHES_A_ROUND)
+    pairs, tokens, data = text(options.data_root)
+    rows = batches(pairs, tokens, 1 if options.quick else BATCHES_A_ROUND)
     tables = []
     for shape in shapes:
         results, left_out = compare(shape, rows, rounds, options.threads)

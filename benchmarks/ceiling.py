@@ -1,7 +1,7 @@
 """The machine's own ceiling: the matrix products that a training step cannot do without, and nothing else.
 
 Forward, then the two of the backward pass: of each projection at the positions of the batch, of each attention (scores
-and sums), and of the logits of real target pieces, as padding has none. Padding is the batch's, not a contender's; who
+and sums), and of the logits of real target tokens, as padding has none. Padding is the batch's, not a contender's; who
 leaves it out of the projections too has a ceiling that is higher by as much, which is measured beside.
 Every product has a matrix of its own, laid out as torch keeps it, because a model has; the other operand is shared
 by those of its size, and so mostly in the cache, as a step's newest states are. Results are thrown away into memory
@@ -27,7 +27,7 @@ class Product(NamedTuple):
 
 
 def products(shape: Shape, rows: Rows, padded: bool) -> list[Product]:
-    """Those of the forward pass, in its order; not `padded`: all but attention's are of real pieces only."""
+    """Those of the forward pass, in its order; not `padded`: all but attention's are of real tokens only."""
     B, S = rows.source.shape
     T = rows.target_in.shape[1]
     sources, targets = (B * S, B * T) if padded else (rows.source_tokens, rows.tokens)

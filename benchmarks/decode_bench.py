@@ -68,14 +68,14 @@ class Result:
     """One contender in one mode."""
 
     seconds: list[float] = field(default_factory=list)  # a round each, over the timed sentences
-    pieces: int = 0  # said in a round, end symbols included
+    tokens: int = 0  # said in a round, end symbols included
     sentences: int = 0
     said: Sentences = field(default_factory=list)  # of the whole text
 
     @property
     def speeds(self) -> list[float]:
-        """Pieces a second, a round each."""
-        return [self.pieces / seconds for seconds in self.seconds]
+        """Tokens a second, a round each."""
+        return [self.tokens / seconds for seconds in self.seconds]
 
 
 class Contender:
@@ -173,13 +173,13 @@ def compare(contenders: list[Contender], mode: Mode, text: Text, rounds: int, mo
             seconds, said = contender.decode(chosen, mode.search)
             result = results[contender.name]
             result.seconds.append(seconds)
-            result.pieces, result.sentences = sum(len(sentence) + 1 for sentence in said), len(said)
+            result.tokens, result.sentences = sum(len(sentence) + 1 for sentence in said), len(said)
         print(f"{mode.title}: round {number + 1} of {rounds}", file=sys.stderr, flush=True)
     return results
 
 
 def same(one: Sentences, other: Sentences) -> float:
-    """The share of sentences of which both say the very same pieces."""
+    """The share of sentences of which both say the very same tokens."""
     return sum(map(list.__eq__, one, other)) / len(other)
 
 
@@ -203,7 +203,7 @@ def mode_table(mode: Mode, results: dict[str, Result], bleu: dict[str, float], f
                 *([f"{bleu[name]:.2f}", f"{same(result.said, results[HEEDFUL].said):.1%}"] if result.said else []),
             ]
         )
-    columns = ["", "pieces/s", "spread", "sentences/s", "ms a sentence", "heedful is so many times as fast"]
+    columns = ["", "tokens/s", "spread", "sentences/s", "ms a sentence", "heedful is so many times as fast"]
     columns += ["BLEU", f"same as {HEEDFUL}"] if mode.together > 1 else []
     first = next(iter(results.values()))
     notes = [f"{first.sentences:,} sentences a round, {len(first.seconds)} rounds; medians over rounds."]
@@ -222,11 +222,11 @@ def goals_table(results: dict[str, dict[str, Result]], facts: dict[str, Any]) ->
     return {
         "title": "Decoding: goals",
         "measured": facts,
-        "columns": ["pieces a second of", "how", "ratio", "goal", "reached"],
+        "columns": ["tokens per second of", "how", "ratio", "goal", "reached"],
         "rows": rows,
         "notes": [
             "A ratio is the median of the rounds' ratios.",
-            "Pieces are those of the best hypothesis, its end symbol included; padding and other hypotheses do not "
+            "Tokens are those of the best hypothesis, its end symbol included; padding and other hypotheses do not "
             "count.",
             "Every contender is given the same ids and stops where its own search does. With a length penalty "
             "CTranslate2 goes on until 4 hypotheses have ended, heedful until no other can win, "

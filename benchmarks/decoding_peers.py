@@ -47,13 +47,13 @@ class NotOffered(Exception):
     """This version of a contender has no such way of decoding."""
 
 
-def most_pieces(sources: Sentences, max_extra: int) -> int:
+def most_tokens(sources: Sentences, max_extra: int) -> int:
     """The limit of a batch, the end symbol included. Ours is kept for each sentence; the others know one a batch."""
     return max(map(len, sources)) + max_extra
 
 
 def heedful_decode(path: Path, threads: int, **options: bool) -> Decode:
-    """What `heedful translate` does between the tokeniser's two ends."""
+    """What `heedful translate` does between the tokenizer's two ends."""
     import torch
 
     from heedful.allocator import keep_memory
@@ -78,13 +78,13 @@ def heedful_int8(path: Path, threads: int) -> Decode:
 
 
 def ctranslate2_decode(path: Path, threads: int, compute_type: str) -> Decode:
-    """It takes and gives the pieces' names: looking them up costs microseconds a batch, and is counted."""
+    """It takes and gives the tokens' names: looking them up costs microseconds a batch, and is counted."""
     import ctranslate2
 
     from heedful.interop.ctranslate2 import write_ctranslate2
 
     model = heedful.load(path, device="cpu").model
-    names = model.tokenizer.pieces(range(model.tokenizer.vocab_size))
+    names = model.tokenizer.tokens(range(model.tokenizer.vocab_size))
     ids = {name: number for number, name in enumerate(names)}
     with tempfile.TemporaryDirectory() as directory:
         write_ctranslate2(model, Path(directory) / "model")
@@ -101,7 +101,7 @@ def ctranslate2_decode(path: Path, threads: int, compute_type: str) -> Decode:
             min_decoding_length=0,
             max_input_length=0,
             max_batch_size=TOGETHER,  # it puts the longest first by itself
-            max_decoding_length=most_pieces(sources, extra) - 1,  # it does not count the end symbol
+            max_decoding_length=most_tokens(sources, extra) - 1,  # it does not count the end symbol
         )
         return [[ids[name] for name in result.hypotheses[0]] for result in found]
 
@@ -130,7 +130,7 @@ def marian_model(transformer: Any, positions: int = 1_024) -> Any:
 
 
 def marian_decode(path: Path, threads: int) -> Decode:
-    """`generate` with its key/value cache; pieces that we never say are kept from it too."""
+    """`generate` with its key/value cache; tokens that we never say are kept from it too."""
     import torch
 
     from heedful.data.batches import pad
@@ -152,7 +152,7 @@ def marian_decode(path: Path, threads: int) -> Decode:
             attention_mask=(source_BS != PAD).long(),
             do_sample=False,
             num_beams=search.beam,
-            max_new_tokens=most_pieces(sources, extra),
+            max_new_tokens=most_tokens(sources, extra),
             suppress_tokens=[PAD, UNK, BOS],
             **({"length_penalty": search.alpha} if search.beam > 1 else {}),
         )

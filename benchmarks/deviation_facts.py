@@ -42,7 +42,7 @@ PUBLISHED = {  # Table 3, millions of parameters; the rows whose shape differs f
     "table3-c-ff1024": 53,
     "table3-c-ff4096": 90,
 }
-WMT = CorpusSize(4_500_000, 130_000_000)  # English-German, pieces roughly
+WMT = CorpusSize(4_500_000, 130_000_000)  # English-German, tokens roughly
 TEN_MINUTES, SECONDS_A_STEP = 600, {"base": 0.4, "big": 1.0}  # sections 5.2 and 6.1
 
 
@@ -86,7 +86,7 @@ def adam_epsilon() -> Facts:
 
 
 def smoothing() -> Facts:
-    """The label's own share, over the whole vocabulary and over the other pieces."""
+    """The label's own share, over the whole vocabulary and over the other tokens."""
     return {"whole": 0.9 + 0.1 / 37_000, "others": 0.9}
 
 
@@ -105,7 +105,7 @@ def averaging() -> Facts:
 
 
 def text_facts(name: str, data_root: Path | None, subword_nmt: str | None) -> Facts | None:
-    """Pairs left out, padding and lengths in pieces of a corpus; None where it is not there."""
+    """Pairs left out, padding and lengths in tokens of a corpus; None where it is not there."""
     pairs = _pairs(name, data_root)
     if pairs is None:
         return None
@@ -119,7 +119,7 @@ def text_facts(name: str, data_root: Path | None, subword_nmt: str | None) -> Fa
             "read": store.report.read,
             "left_out": store.report.read - store.report.kept,
             "padding": {str(tokens): _padding(store, tokens) for tokens in (25_000, 2_048)},
-            "pieces": _lengths(pairs, tokenizer, subword_nmt, Path(directory)),
+            "tokens": _lengths(pairs, tokenizer, subword_nmt, Path(directory)),
         }
 
 
@@ -139,7 +139,7 @@ def _padding(store: Store, batch_tokens: int) -> Facts:
 
 
 def _lengths(pairs: list[Pair], tokenizer: Tokenizer, program: str | None, directory: Path) -> Facts:
-    """Pieces a sentence, the end symbol left out: SentencePiece on raw text; subword-nmt on that, and on words that
+    """Tokens a sentence, the end symbol left out: SentencePiece on raw text; subword-nmt on that, and on words that
     were split from their punctuation, as it is meant to be used."""
     lines = [text for pair in pairs for text in pair]
     own = sum(map(len, tokenizer.encode_many(lines))) / len(lines)

@@ -30,7 +30,7 @@ def effects(results: Results) -> dict[str, str]:
     return {
         **{variant.name: _of_training(results, variant) for variant in TRAINING},
         **{variant.name: _of_search(results, variant) for variant in SEARCH},
-        **{name: _of_facts(results["facts"], name) for name in (*_WORDS, "left-out", "padding", "pieces")},
+        **{name: _of_facts(results["facts"], name) for name in (*_WORDS, "left-out", "padding", "tokens")},
         "table": f"\n{table(results)}\n",
         "settings": _settings(results),
     }
@@ -90,14 +90,14 @@ def _settings(results: Results) -> str:
     drawn = f"seeds {', '.join(seeds)}" if seeds else "no seed yet"
     return (
         f"N = {s['N']}, d_model = {s['d_model']}, d_ff = {s['d_ff']}, h = {s['h']}, dropout {s['dropout']}, "
-        f"{s['vocab_size']:,} pieces, {s['pairs']:,} pairs of the built-in language pair, {s['steps']:,} steps of at "
+        f"{s['vocab_size']:,} tokens, {s['pairs']:,} pairs of the built-in language pair, {s['steps']:,} steps of at "
         f"most {s['batch_tokens']:,} tokens, warm-up {s['warmup_steps']}, factor {s['learning_rate']} on Eq. 3; {drawn}"
     )
 
 
 _WORDS = {  # what a computed fact says; its numbers are filled in
     "parameters": (
-        "with biases every row of Table 3's column comes out for {with[0]:,} to {with[1]:,} pieces, without those of "
+        "with biases every row of Table 3's column comes out for {with[0]:,} to {with[1]:,} tokens, without those of "
         "the attentions for {without[0]:,} to {without[1]:,}: the column does not decide"
     ),
     "positions": (
@@ -106,7 +106,7 @@ _WORDS = {  # what a computed fact says; its numbers are filled in
     ),
     "dropout-grain": "0.1 is {tenth:.6f}, 0.3 is {three_tenths:.6f}",
     "adam-epsilon": "as if it were {step_1:.1e} at step 1, {step_10:.1e} at step 10 and {step_100:.1e} at step 100",
-    "smoothing": "the label's share is {whole:.7f} instead of {others} (37,000 pieces)",
+    "smoothing": "the label's share is {whole:.7f} instead of {others} (37,000 tokens)",
     "averaging": (
         "ten minutes are {base[paper]:,} steps of base and {big[paper]:,} of big; `--preset base` averages "
         "{base[averaged]} checkpoints {base[heedful]:,} steps apart, `--preset big` {big[averaged]} that are "
@@ -118,7 +118,7 @@ _WORDS = {  # what a computed fact says; its numbers are filled in
 def _of_facts(facts: dict[str, Any], name: str) -> str:
     if name in _WORDS:
         return _WORDS[name].format(**facts[name]) if name in facts else UNKNOWN
-    sentence = {"left-out": _left_out, "padding": _padding, "pieces": _pieces}[name]
+    sentence = {"left-out": _left_out, "padding": _padding, "tokens": _tokens}[name]
     known = {words: facts[corpus] for corpus, words in _CORPORA.items() if corpus in facts}
     return "; ".join(f"{words}: {sentence(counted)}" for words, counted in known.items()) or UNKNOWN
 
@@ -134,6 +134,6 @@ def _padding(counted: dict[str, Any]) -> str:
     )
 
 
-def _pieces(counted: dict[str, Any]) -> str:
-    lengths = ", ".join(f"{name.replace(', 13a', ' on split words')} {n:.2f}" for name, n in counted["pieces"].items())
-    return f"pieces a sentence at {counted['vocab_size']:,}: {lengths}"
+def _tokens(counted: dict[str, Any]) -> str:
+    lengths = ", ".join(f"{name.replace(', 13a', ' on split words')} {n:.2f}" for name, n in counted["tokens"].items())
+    return f"tokens per sentence at {counted['vocab_size']:,}: {lengths}"

@@ -149,10 +149,10 @@ def embed_start_as_zero(embedding: Embedding, ids_BT: Tensor) -> Tensor:
 _embedded = SearchDecoder.embedded
 
 
-def embedded_start_as_zero(decoder: SearchDecoder, pieces_R: Tensor, position_R: Tensor) -> Tensor:
+def embedded_start_as_zero(decoder: SearchDecoder, tokens_R: Tensor, position_R: Tensor) -> Tensor:
     """The same in search."""
     positions_RD = decoder.model.embedding.positions(int(position_R.max()) + 1)[position_R]
-    return torch.where((pieces_R == BOS)[:, None], positions_RD, _embedded(decoder, pieces_R, position_R))
+    return torch.where((tokens_R == BOS)[:, None], positions_RD, _embedded(decoder, tokens_R, position_R))
 
 
 # Loss and dropout
@@ -246,5 +246,5 @@ SEARCH = (
     Variant("search-to-the-end", "ends only when none can win", ((search._Beams, "_is_over", over_when_none_can_win),)),
     Variant("search-full", "ends when W have finished", ((search._Beams, "_is_over", over_when_the_beam_is_full),)),
     Variant("search-length", "length without the end symbol", ((search, "length_penalty", penalty_without_the_end),)),
-    Variant("search-special", "special pieces may be said", ((search, "_NEVER_SAID", []),)),
+    Variant("search-special", "special tokens may be said", ((search, "_NEVER_SAID", []),)),
 )

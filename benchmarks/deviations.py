@@ -66,7 +66,7 @@ def settings(steps: int) -> Results:
 
 
 def prepare(directory: Path) -> None:
-    """Tokeniser and token stores, once for all runs."""
+    """Tokenizer and token stores, once for all runs."""
     train = list(BuiltinCorpus("train", DATA.builtin_pairs).pairs())
     tokenizer = learn((text for pair in train for text in pair), DATA.vocab_size)
     (directory / "tokenizer.model").write_bytes(tokenizer.model)
@@ -161,7 +161,7 @@ def compute(results: Results, options: argparse.Namespace) -> Iterator[str]:
     program = facts.find_subword_nmt(options.subword_nmt)
     for corpus in CORPORA:
         before = results["facts"].get(corpus)
-        if before and (len(before["pieces"]) > 1 or not program):
+        if before and (len(before["tokens"]) > 1 or not program):
             continue
         found = facts.text_facts(corpus, options.data_root, program)
         if found is None:

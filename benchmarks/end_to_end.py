@@ -2,10 +2,10 @@
 
 make bench, or: python benchmarks/end_to_end.py [--repeats 2] [--steps 300] [--quick]
 
-Whole runs cannot take turns, so they follow each other in the order A B B A. Both have the same pieces, batches,
-shape, schedule, Adam and smoothed loss; the loss that they race to is the unsmoothed one, in nats a piece, measured at
-the same steps. The loss to reach is the lowest that every run reached; where it falls between two validations, the
-time is interpolated. Writes docs/performance-end-to-end.json.
+Whole runs cannot take turns, so they follow each other in the order A B B A. Both have the same tokens, batches,
+shape, schedule, Adam and smoothed loss; the loss that they race to is the unsmoothed one, in nats per token,
+measured at the same steps. The loss to reach is the lowest that every run reached; where it falls between two
+validations, the time is interpolated. Writes docs/performance-end-to-end.json.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from heedful.text.tokenizer import learn
 
 HERE = Path(__file__).parent
 OURS, THEIRS = "heedful train", "Seq2SeqTrainer, Marian"
-PIECES, VALIDATION_PAIRS = 1_200, 300
+VOCAB_SIZE, VALIDATION_PAIRS = 1_200, 300
 POLL = 0.05  # seconds between two looks at a log
 
 
@@ -83,10 +83,10 @@ def reached(times: Sequence[float], losses: Sequence[float], target: float) -> f
 
 
 def prepare(directory: Path, pairs: int) -> int:
-    """Text for us, the same pieces as stores for the other side; one tokeniser, whose size is returned."""
+    """Text for us, the same tokens as stores for the other side; one tokenizer, whose size is returned."""
     splits = {"train": grammar.pairs("train", pairs), "valid": grammar.pairs("valid", VALIDATION_PAIRS)}
     texts = {name: [Pair(one.english, one.german) for one in ones] for name, ones in splits.items()}
-    tokenizer = learn([side for pair in texts["train"] for side in pair], PIECES)
+    tokenizer = learn([side for pair in texts["train"] for side in pair], VOCAB_SIZE)
     (directory / "tokenizer.model").write_bytes(tokenizer.model)
     for name, ones in texts.items():
         write_store(directory / name, ones, tokenizer, DataConfig(), {})
@@ -184,12 +184,12 @@ def table(runs: list[Run], plan: Plan, pairs: int, versions: dict[str, str]) -> 
     target, shape = max(min(run.losses) for run in runs), plan.shape
     clocks = [f"{name}, s" for name in runs[0].clocks()]
     return {
-        "title": f"Until a validation loss of {target:.3f} nats a piece",
+        "title": f"Until a validation loss of {target:.3f} nats per token",
         "measured": measured(plan.threads, f"{pairs:,} pairs of the built-in language pair", versions),
         "columns": ["", *clocks, "start-up, s", "steps", "loss at the end, each run"],
         "rows": rows_of(runs, target),
         "notes": [
-            f"N {shape.N}, d_model {shape.d_model}, d_ff {shape.d_ff:,}, h {shape.h}, {shape.vocab_size:,} pieces; "
+            f"N {shape.N}, d_model {shape.d_model}, d_ff {shape.d_ff:,}, h {shape.h}, {shape.vocab_size:,} tokens; "
             f"{plan.steps:,} steps of at most {plan.batch_tokens:,} tokens, a validation every {plan.every}; "
             f"{len(runs) // 2} runs a side, mean (lowest to highest).",
         ],

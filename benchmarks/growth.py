@@ -35,14 +35,14 @@ MIB = 2**20
 GOAL_PAIRS, GOAL_FIRST_STEP = 500_000, 5.0  # a minute; seconds
 PHASES = {  # of `preparation.begin`: what is wrapped, and how it is called in the table
     "heedful.text.corpus.Corpus.count": "counting",
-    "heedful.training.preparation.learn": "learning the tokeniser",
+    "heedful.training.preparation.learn": "learning the tokenizer",
     "heedful.text.corpus.Corpus.digest": "digest",
-    "heedful.training.preparation.write_store": "tokenising and storing",
+    "heedful.training.preparation.write_store": "tokenizing and storing",
 }
 
 
 def timed_step(length: int, threads: int, repeats: int) -> dict[str, float]:
-    """The median time of an update of STEP_TOKENS pieces a side in sentences of one length."""
+    """The median time of an update of STEP_TOKENS tokens a side in sentences of one length."""
     import torch
     from memory import Case, batch_of
 
@@ -75,11 +75,11 @@ def lengths_table(threads: int, quick: bool) -> Table:
         peak = in_a_process_of_its_own(way=OURS, case=case)["peak"]
         rows.append([f"{length:,}", f"{STEP_TOKENS // length}", f"{taken['seconds']:.2f}", f"{peak / MIB:,.0f}"])
         print(f"length {length}: {rows[-1]}", file=sys.stderr, flush=True)
-    data = f"random pieces, {STEP_TOKENS:,} a side in every batch; preset {STEP_PRESET}, V {STEP_VOCABULARY:,}"
+    data = f"random tokens, {STEP_TOKENS:,} a side in every batch; preset {STEP_PRESET}, V {STEP_VOCABULARY:,}"
     return {
         "title": "Growth: a training step and the length of its sentences",
         "measured": measured(threads, data, versions("torch")),
-        "columns": ["pieces a sentence", "sentences a batch", "seconds a step", "peak MiB"],
+        "columns": ["tokens per sentence", "sentences a batch", "seconds a step", "peak MiB"],
         "rows": rows,
         "notes": [
             "Peak memory is that of one forward and backward pass beside weights and gradients, counted by the "
@@ -223,20 +223,20 @@ def corpus_table(sizes: list[int], threads: int) -> Table:
     return {
         "title": "Growth: preparation and the size of the corpus",
         "measured": measured(
-            threads, "the built-in pair, lines numbered; 8,000 pieces", versions("torch", "sentencepiece")
+            threads, "the built-in pair, lines numbered; 8,000 tokens", versions("torch", "sentencepiece")
         ),
         "columns": [
-            *("pairs", "seconds", "pairs a minute"),
+            *("pairs", "seconds", "pairs per minute"),
             *(f"{name}, s" for name in PHASES.values()),
             *("MiB before", "peak MiB", "peak MiB of training", "to the first step, s"),
         ],
         "rows": rows,
         "notes": [
-            "Seconds: everything that `heedful train` does with new text before it trains, the tokeniser included.",
+            "Seconds: everything that `heedful train` does with new text before it trains, the tokenizer included.",
             "MiB before: with torch imported and nothing read.",
             "To the first step: from the start of `heedful train` on prepared text until step 1 is in its log, and the "
             "most memory held until then.",
-            f"Goals: at least {GOAL_PAIRS:,} pairs a minute on two cores; memory that does not grow; at most "
+            f"Goals: at least {GOAL_PAIRS:,} pairs per minute on two cores; memory that does not grow; at most "
             f"{GOAL_FIRST_STEP:.0f} s to the first step, whatever the size.",
         ],
     }
@@ -306,7 +306,7 @@ def draw_all(tables: list[Table], images: Path, kind: str = "svg") -> None:
             times: list[Line] = [
                 (f"preparation, {seconds[-1]:,.0f} s", seconds, BLUE),
                 (f"to the first step, {started[-1]:.1f} s", started, GREEN),
-                (f"{GOAL_PAIRS:,} pairs a minute", goal, GREY),
+                (f"{GOAL_PAIRS:,} pairs per minute", goal, GREY),
             ]
             held: list[Line] = [
                 (f"preparation, {peak[-1]:,.0f} MiB", peak, BLUE),
@@ -320,7 +320,7 @@ def draw_all(tables: list[Table], images: Path, kind: str = "svg") -> None:
                 ("Time of a step", "seconds", [(f"{seconds[-1]:.1f} s", seconds, BLUE)]),
                 ("Peak memory of a step", "MiB", [(f"{peak[-1]:,.0f} MiB", peak, RED)]),
             ]
-            draw(x, panels, "pieces a sentence", images / f"growth-lengths.{kind}")
+            draw(x, panels, "tokens per sentence", images / f"growth-lengths.{kind}")
 
 
 def main() -> None:

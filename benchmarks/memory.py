@@ -38,7 +38,7 @@ from heedful.training.step import Updater
 DOCS = Path(__file__).parents[1] / "docs"
 LENGTHS = (64, 128, 256, 512, 1024, 2048, 4096)
 SPARSE = (64, 256, 1024, 4096)  # for bf16, which a CPU without instructions for it computes very slowly
-FEW_PIECES = 1_000  # a vocabulary so small that the layers are what is seen
+SMALL_VOCABULARY = 1_000  # a vocabulary so small that the layers are what is seen
 MIB = 2**20
 
 
@@ -71,12 +71,12 @@ class Case:
     length: int
 
 
-SWEEP = [Case("small", FEW_PIECES, 1, length) for length in LENGTHS]
+SWEEP = [Case("small", SMALL_VOCABULARY, 1, length) for length in LENGTHS]
 USUAL = [Case("base", 37_000, 32, 32), Case("base", 37_000, 1, 1024)]
 
 
 def batch_of(case: Case) -> Batch:
-    """Random pieces; the last eighth of each source is padding, so that the masks are in use."""
+    """Random tokens; the last eighth of each source is padding, so that the masks are in use."""
     target = torch.randint(4, case.vocabulary, (case.sentences, case.length))
     source = target.clone()
     source[:, case.length - case.length // 8 :] = PAD
@@ -109,7 +109,7 @@ def measure(way: Way, case: Case) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Process:
-    """Updates of 4,096 pieces a side in sentences of several lengths, as training computes them."""
+    """Updates of 4,096 tokens a side in sentences of several lengths, as training computes them."""
 
     checkpoint: bool
     own_pages: bool  # every block above 1 MiB from the system and back to it; otherwise kept, as `train` does
@@ -204,7 +204,7 @@ def sweep_table(measured: dict[str, Any]) -> str:
 
 def usual_table(measured: dict[str, Any]) -> str:
     rows = [
-        "| a batch of 1,024 pieces a side, MiB | plain attention | heedful | checkpoint_activations |",
+        "| a batch of 1,024 tokens a side, MiB | plain attention | heedful | checkpoint_activations |",
         "|---" * 4 + "|",
     ]
     for case in USUAL:
@@ -258,7 +258,7 @@ def draw(measured: dict[str, Any], path: Path) -> None:
     axes.set_yscale("log")
     axes.set_xticks(LENGTHS, [f"{n:,}" for n in LENGTHS])
     axes.set_yticks([10, 100, 1000], ["10", "100", "1,000"])
-    axes.set_xlabel("n: pieces of the sentence, as many source as target")
+    axes.set_xlabel("n: tokens of the sentence, as many source as target")
     axes.set_ylabel("MiB beside weights and gradients")
     axes.set_title("Peak memory of a training step", loc="left", fontsize=11)
     axes.grid(alpha=0.25)

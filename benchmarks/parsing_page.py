@@ -84,7 +84,7 @@ def draw(content: dict[str, Any], path: Path) -> None:
         curve = row["validation"]
         right.plot([one["step"] for one in curve], [one["nll"] for one in curve], "o-", label=f"{row['trees']:,} trees")
     right.set_xlabel("steps")
-    right.set_ylabel("validation loss (nats a piece)")
+    right.set_ylabel("validation loss (nats per token)")
     right.set_ylim(bottom=0)
     right.legend(fontsize=8)
     for axes in (left, right):

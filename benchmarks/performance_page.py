@@ -92,7 +92,7 @@ def _bars(axes: Any, raw: dict[str, Any]) -> None:
     axes.annotate(words, end, (-4, 0), textcoords="offset points", ha="right", color=CEILING_COLOUR, fontsize=9)
     axes.set_ylim(-0.6, len(names) - 0.1)
     axes.set_xlim(0, 1.06 * max([*speed.values(), *(tokens / min(seconds[name]) for name in names)]))
-    axes.set_xlabel("target tokens a second: median, slowest and fastest round", fontsize=9)
+    axes.set_xlabel("target tokens per second: median, slowest and fastest round", fontsize=9)
     axes.spines[["top", "right"]].set_visible(False)
 
 
@@ -113,7 +113,7 @@ def draw_end_to_end(tables: list[Table], path: Path) -> None:
         color=CEILING_COLOUR, fontsize=9,
     )  # fmt: skip
     axes.set_xlabel("seconds since the process began; shaded: start-up")
-    axes.set_ylabel("validation loss, nats a piece")
+    axes.set_ylabel("validation loss, nats per token")
     axes.set_xlim(left=0)
     axes.grid(alpha=0.25)
     axes.legend(fontsize=9)

@@ -65,7 +65,7 @@ def entry_of(
         recipe = replace(recipe, decoding=replace(recipe.decoding, alpha=alpha))
     texts = {side: named(getattr(recipe.data, side), data) for side in SIDES}
     require_text(run, recipe)
-    size = CorpusSize(len(store), store.buckets.target_pieces)
+    size = CorpusSize(len(store), store.buckets.target_tokens)
     given = _given(recipe_file, recipe, data)
     own = settings_beside(given, recipe, size)
     source, target = texts["source"], texts["target"]
@@ -164,7 +164,7 @@ def training_facts(run: RunDirectory, recipe: Recipe, store: Store) -> Entry:
     cost = estimate(done, replace(recipe.model, vocab_size=vocab_size), shapes, gpu=False)
     return {
         "pairs": start["pairs"],
-        "pieces": vocab_size,
+        "vocab_size": vocab_size,
         "parameters": start["parameters"],
         "steps": last["step"],
         "epochs": last["epoch"],

@@ -32,7 +32,7 @@ def block(content: Entry | None) -> str:
         return NOT_RUN
     recipes = groups(content)
     lines = [
-        "| run | N, d_model, d_ff, h | pieces | parameters | steps | epochs | target tokens | FLOPs | time | cores |",
+        "| run | N, d_model, d_ff, h | vocab | parameters | steps | epochs | target tokens | FLOPs | time | cores |",
         "|---|---|---|---|---|---|---|---|---|---|",
         *(_training_row(runs) for runs in recipes),
         "",
@@ -66,7 +66,7 @@ def _training_row(runs: list[Entry]) -> str:
     return _row(
         _title(runs[0]),
         ", ".join(str(shape[key]) for key in ("N", "d_model", "d_ff", "h")),
-        f"{first['pieces']:,}",
+        f"{first['vocab_size']:,}",
         f"{first['parameters']:,}",
         mean(runs, lambda run: run["training"]["steps"], 0),
         mean(runs, lambda run: run["training"]["epochs"], 1),
@@ -165,7 +165,7 @@ def draw(runs: list[Entry], path: Path) -> None:
         right.plot(
             run["training"]["steps"], final, "*", markersize=12, color=line.get_color(), label=f"finished: {final:.2f}"
         )
-    left.set_ylabel("validation loss (nats a piece)")
+    left.set_ylabel("validation loss (nats per token)")
     right.set_ylabel("validation BLEU")
     right.legend(loc="lower right", fontsize=8, frameon=False)
     for axes in (left, right):

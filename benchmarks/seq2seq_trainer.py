@@ -3,7 +3,7 @@
 python benchmarks/seq2seq_trainer.py DIRECTORY PLAN LOG
 
 DIRECTORY has the token stores, PLAN is the plan as JSON, LOG gets lines as log.jsonl has them. The batches are ours
-to the last piece: a dataset whose items are whole batches. Optimiser and schedule are given, the smoothed loss is the
+to the last token: a dataset whose items are whole batches. Optimizer and schedule are given, the smoothed loss is the
 Trainer's own. Validation computes the loss alone.
 """
 
@@ -51,7 +51,7 @@ class InOrder(torch.utils.data.IterableDataset[dict[str, Tensor]]):
 
 
 class Validate(TrainerCallback):
-    """Writes the unsmoothed loss a piece, every so many steps."""
+    """Writes the unsmoothed loss per token, every so many steps."""
 
     def __init__(self, batches: Batches, every: int, log: Path) -> None:
         self.batches = [batches[number] for number in range(batches.per_epoch)]

@@ -35,7 +35,7 @@ class Rows:
 
     @property
     def tokens(self) -> int:
-        """Real target pieces: what every contender's speed is counted in."""
+        """Real target tokens: what every contender's speed is counted in."""
         return int((self.target_out != PAD).sum())
 
     @property

@@ -1,6 +1,6 @@
 """One training step of each contender: forward, loss with label smoothing, backward, Adam.
 
-All have the same shape, batches, optimiser (torch's fused Adam) and smoothed loss. Each is used as its documentation
+All have the same shape, batches, optimizer (torch's fused Adam) and smoothed loss. Each is used as its documentation
 shows; what is particular to one is said where it is built. `CONTENDERS` maps a name to the function that builds it.
 """
 
@@ -215,13 +215,13 @@ def joeynmt_step(task: Task) -> Contender:
         source, whole = _pad_second(source), _pad_second(torch.cat([target_in[:, :1], target_out], dim=1))
         lengths, order = (source != _JOEYNMT_PAD).sum(dim=1), torch.arange(len(source))
         batch = Batch(source, lengths, None, whole, None, order, torch.device("cpu"), _JOEYNMT_PAD, EOS)
-        a_piece: Tensor = model(return_type="loss", **vars(batch))[0] / batch.ntokens
-        return a_piece
+        per_token: Tensor = model(return_type="loss", **vars(batch))[0] / batch.ntokens
+        return per_token
 
     return _trained(model, "joeynmt", task, loss)
 
 
-_JOEYNMT_PAD = UNK  # its vocabulary begins with the unknown piece, ours with padding
+_JOEYNMT_PAD = UNK  # its vocabulary begins with the unknown token, ours with padding
 
 
 def _joeynmt_vocabulary(size: int) -> Any:
@@ -229,11 +229,11 @@ def _joeynmt_vocabulary(size: int) -> Any:
 
     tokens = {"unk_token": "<unk>", "pad_token": "<pad>", "bos_token": "<s>", "eos_token": "</s>", "sep_token": None}
     ids = {"unk_id": PAD, "pad_id": _JOEYNMT_PAD, "bos_id": BOS, "eos_id": EOS, "sep_id": None}
-    return Vocabulary([f"piece{i}" for i in range(size - 4)], SimpleNamespace(**tokens, **ids, lang_tags=[]))
+    return Vocabulary([f"token{i}" for i in range(size - 4)], SimpleNamespace(**tokens, **ids, lang_tags=[]))
 
 
 def _pad_second(ids: Tensor) -> Tensor:
-    """Padding and the unknown piece change places."""
+    """Padding and the unknown token change places."""
     return torch.where(ids <= UNK, UNK - ids, ids)
 
 

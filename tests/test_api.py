@@ -46,7 +46,7 @@ def test_a_model_by_its_preset_is_a_module() -> None:
     assert (config.N, config.d_model, config.d_ff, config.h, config.d_k, config.d_v) == (6, 512, 2048, 8, 64, 64)
 
 
-def test_a_module_maps_pieces_to_logits() -> None:
+def test_a_module_maps_tokens_to_logits() -> None:
     model = heedful.Transformer(heedful.ModelConfig(vocab_size=30, N=1, d_model=8, d_ff=16, h=2))
     logits = model(torch.tensor([[5, 6, 3], [7, 3, 0]]), torch.tensor([[2, 5], [2, 6]]))
     assert logits.shape == (2, 2, 30)

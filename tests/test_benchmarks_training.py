@@ -59,7 +59,7 @@ def flops(step: Any, number: int) -> int:
 def test_the_ceiling_has_the_products_of_a_step(number: int) -> None:
     batch = TASK.batches[number]
     B, S = batch.source.shape
-    expected = training_flops(config(), B, S, batch.target_in.shape[1], pieces=batch.tokens)
+    expected = training_flops(config(), B, S, batch.target_in.shape[1], tokens=batch.tokens)
     assert flops(ceiling.matrix_products(TASK), number) == expected
 
 

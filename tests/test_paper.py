@@ -148,7 +148,7 @@ def test_section_5_4_label_smoothing() -> None:
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0])
 def test_section_6_1_length_penalty(alpha: float) -> None:
-    """GNMT's ((5 + |Y|) / 6)^α: 1 for a single piece."""
+    """GNMT's ((5 + |Y|) / 6)^α: 1 for a single token."""
     assert length_penalty(1, alpha) == 1.0
     for length in (2, 10, 75):
         assert length_penalty(length, alpha) == pytest.approx(math.exp(alpha * math.log((5 + length) / 6)))
@@ -227,7 +227,7 @@ def test_table_3_a_widths_follow_from_the_number_of_heads() -> None:
         assert (shape.d_k, shape.d_v) == (512 // h, 512 // h)
 
 
-def test_table_3_base_and_big_with_37000_pieces() -> None:
+def test_table_3_base_and_big_with_37000_tokens() -> None:
     assert round(counted(presets.base(vocab_size=37_000)) / 1e6, 2) == 63.08
     assert round(counted(presets.big(vocab_size=37_000)) / 1e6, 2) == 214.25
     assert round(counted(presets.big(vocab_size=36_000)) / 1e6) == 213  # the published figure

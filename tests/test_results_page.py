@@ -88,7 +88,7 @@ def made_up(seed: int, bleu: float, name: str = "multi30k-en-de") -> dict[str, A
         },
         "training": {
             "pairs": 29_000,
-            "pieces": 10_000,
+            "vocab_size": 10_000,
             "parameters": 2_605_056,
             "steps": 4_000,
             "epochs": 37.04,

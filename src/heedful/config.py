@@ -12,7 +12,7 @@ from typing import Any
 
 from heedful.errors import ConfigError
 
-# Ids of the special pieces, the same in every vocabulary that heedful makes or accepts.
+# Ids of the special tokens, the same in every vocabulary that heedful makes or accepts.
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 
 
@@ -57,10 +57,10 @@ class DataConfig:
     source_language: str = ""  # a code such as "en"; names the sides in what is exported
     target_language: str = ""
     tokenizer: str = ""  # a ready SentencePiece model instead of learning one
-    vocab_size: int = 37_000  # pieces, one vocabulary for both sides; lowered where the corpus has fewer
+    vocab_size: int = 37_000  # tokens, one vocabulary for both sides; lowered where the corpus has fewer
     bpe_dropout: float = 0.0  # share of its merges left out at random in training; 0: none, as in the paper
-    max_length: int = 256  # pieces with the end symbol; a pair with a longer side is left out
-    max_ratio: float = 4.0  # pieces of the longer side over those of the shorter; a more uneven pair is left out
+    max_length: int = 256  # tokens with the end symbol; a pair with a longer side is left out
+    max_ratio: float = 4.0  # tokens of the longer side over those of the shorter; a more uneven pair is left out
     lowercase: bool = False  # both sides, in training and in use
 
     def __post_init__(self) -> None:
@@ -72,14 +72,14 @@ class DataConfig:
         )
         _at_least(self, "data", 1.0, "max_ratio")
         _share(self, "data", "bpe_dropout")
-        _at_least(self, "data", 261, "vocab_size")  # 256 bytes, 4 special pieces, and one to learn
+        _at_least(self, "data", 261, "vocab_size")  # 256 bytes, 4 special tokens, and one to learn
 
 
 @dataclass(frozen=True)
 class ModelConfig:
     """[model]: the shape, section 3 and Table 3 of the paper."""
 
-    vocab_size: int = 37_000  # from the tokeniser, not a key of a recipe
+    vocab_size: int = 37_000  # from the tokenizer, not a key of a recipe
     N: int = 6  # layers of the encoder, and of the decoder
     d_model: int = 512  # width of every position
     d_ff: int = 2048  # inner width of the feed-forward layers
@@ -88,7 +88,7 @@ class ModelConfig:
     d_v: int = 0  # width of a head's values; 0: d_model / h
     dropout: float = 0.1  # residual dropout, section 5.4
     attention_dropout: float = 0.0  # on the attention weights
-    word_dropout: float = 0.0  # share of pieces, of both sides, read as nothing but their position until the cool-down
+    word_dropout: float = 0.0  # share of tokens, of both sides, read as nothing but their position until the cool-down
     positions: str = "sinusoidal"  # or "learned", Table 3 (E)
     max_positions: int = 512  # size of the table of learned positions
 
@@ -136,7 +136,7 @@ class TrainingConfig:
     average: int = 5  # checkpoints in the final model
     patience: int = 0  # validations without improvement before stopping; 0: never
     threads: int = 0  # 0: all cores
-    init: str = ""  # a MODEL to begin from (fine-tuning): its weights, shape and tokeniser
+    init: str = ""  # a MODEL to begin from (fine-tuning): its weights, shape and tokenizer
 
     def __post_init__(self) -> None:
         one = ("steps", "batch_tokens", "accumulate", "warmup_steps", "log_every")
@@ -164,7 +164,7 @@ class DecodingConfig:
 
     beam: int = 4
     alpha: float = 0.6  # length penalty ((5 + |Y|) / 6) ** alpha
-    max_extra: int = 50  # most pieces of the output beyond those of the input
+    max_extra: int = 50  # most tokens of the output beyond those of the input
     batch_tokens: int = 16_384  # most padded source tokens, times the beam, searched side by side
 
     def __post_init__(self) -> None:

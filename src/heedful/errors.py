@@ -5,8 +5,8 @@ HeedfulError                    one message for a person; `exit_code` is the com
 │   └── ConfigError        2    a recipe: unknown key, wrong type, value out of range, rules between keys
 ├── InputError             3    what was given to read
 │   ├── CorpusError        3    text files: missing, empty, not UTF-8, unequal sides (names file:line)
-│   ├── TokenizerError     3    a tokeniser that cannot be learnt, read or used
-│   │   └── VocabularyTooSmallError 3    fewer pieces asked for than the text has characters
+│   ├── TokenizerError     3    a tokenizer that cannot be learnt, read or used
+│   │   └── VocabularyTooSmallError 3    fewer tokens asked for than the text has characters
 │   ├── ModelError         3    a MODEL directory: missing, damaged, of another format
 │   ├── CheckpointError    3    a RUN: no valid checkpoint, or it began with something else
 │   └── NonFiniteError     3    the loss or a gradient is not a number
@@ -47,7 +47,7 @@ class TokenizerError(InputError):
 
 
 class VocabularyTooSmallError(TokenizerError):
-    """The text has more different characters than pieces were asked for; `required` would do."""
+    """The text has more different characters than tokens were asked for; `required` would do."""
 
     def __init__(self, message: str, required: int) -> None:
         super().__init__(message)

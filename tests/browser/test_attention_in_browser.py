@@ -19,7 +19,7 @@ N, H = 2, 3
 
 
 def attention() -> Attention:
-    """In layer 1, head 2 every row of the translation looks at the second piece alone; elsewhere evenly."""
+    """In layer 1, head 2 every row of the translation looks at the second token alone; elsewhere evenly."""
     cross = torch.full((N, H, 3, 4), 0.25)
     cross[0, 1] = torch.eye(4)[1]
     return Attention(SOURCE, TARGET, torch.full((N, H, 4, 4), 0.25), torch.eye(3).expand(N, H, 3, 3), cross)
@@ -57,9 +57,9 @@ def test_a_head_is_chosen_by_click_and_by_key(open_page: Any, path: Path) -> Non
 
 
 def test_the_weights_are_drawn(open_page: Any, path: Path) -> None:
-    page = open_page(path, "#cross/pieces/1/2")
+    page = open_page(path, "#cross/tokens/1/2")
     links = page.locator("#lines .link")
-    assert links.count() == 3  # one from each row, to the second piece
+    assert links.count() == 3  # one from each row, to the second token
     drawn = [(link.get_attribute("data-column"), link.get_attribute("stroke-opacity")) for link in links.all()]
     assert drawn == [("1", "1")] * 3
     cells = page.locator("#heat .cell")
@@ -67,7 +67,7 @@ def test_the_weights_are_drawn(open_page: Any, path: Path) -> None:
     assert [cell.get_attribute("fill-opacity") for cell in cells.all()[:4]] == ["0.0000", "1.0000", "0.0000", "0.0000"]
 
 
-def test_words_are_sums_of_pieces(open_page: Any, path: Path) -> None:
+def test_words_are_sums_of_tokens(open_page: Any, path: Path) -> None:
     page = open_page(path, "#cross/words/1/1")
     assert [cell.get_attribute("fill-opacity") for cell in page.locator("#heat .cell").all()[:3]] == [
         "0.2500",
@@ -79,7 +79,7 @@ def test_words_are_sums_of_pieces(open_page: Any, path: Path) -> None:
 def test_other_attentions_and_units(open_page: Any, path: Path) -> None:
     page = open_page(path)
     page.get_by_label("within the source").check()
-    page.get_by_label("pieces").check()
+    page.get_by_label("tokens").check()
     assert labels(page, "row") == labels(page, "column") == SOURCE
     page.get_by_label("within the translation").check()
     assert labels(page, "row") == TARGET
@@ -106,8 +106,8 @@ def test_an_address_that_makes_no_sense_shows_the_page(open_page: Any, path: Pat
 
 def test_no_text_can_run(open_page: Any, tmp_path: Path) -> None:
     text = "</script><img src=x onerror=document.title='run'><script>document.title='run'</script>"
-    pieces = attention()._replace(source=["▁the", text, "t", "</s>"])
-    write_attention_page(pieces, Sentences(text, text), tmp_path / "page.html")
+    tokens = attention()._replace(source=["▁the", text, "t", "</s>"])
+    write_attention_page(tokens, Sentences(text, text), tmp_path / "page.html")
     page = open_page(tmp_path / "page.html")
     assert page.title() == f"Attention: {text}"
     assert page.locator("img").count() == 0

@@ -41,7 +41,7 @@ def test_pages_and_pictures(heedful: Program, model: Path, tmp_path: Path, name:
     assert (tmp_path / name).stat().st_size > 5_000
 
 
-def test_a_name_that_is_no_text_and_pieces_that_are_formulas(model: Path, tmp_path: Path) -> None:
+def test_a_name_that_is_no_text_and_tokens_that_are_formulas(model: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     out = os.fsencode(tmp_path) + b"/p\xff.png"
     call = [sys.executable, "-m", "heedful", "attend", model, "a $$ b $_$", "--target", "$$ $x$", "--out", out]
@@ -57,7 +57,7 @@ def test_a_name_that_is_no_text_and_pieces_that_are_formulas(model: Path, tmp_pa
         (["a b"], 2, "--out"),
         (["", "--out", "page.html"], 3, "TEXT is empty"),
         (["a b", "--target", "  ", "--out", "page.html"], 3, "--target is empty"),
-        ([" ".join("abcdefgh" * 20), "--out", "page.html"], 3, "pieces, more than the 40"),
+        ([" ".join("abcdefgh" * 20), "--out", "page.html"], 3, "tokens, more than the 40"),
         (["a \udc80", "--out", "page.html"], 3, "lone surrogate"),
     ],
 )

@@ -139,7 +139,7 @@ def test_too_long_a_line_is_translated_in_parts_and_said_so(
     outcome = heedful("translate", model, "--beam", "1", stdin=b"a\n" + b"a b c d " * 20 + b"\n")
     assert outcome.code == 0
     assert outcome.out.count("\n") == 2
-    assert "line 2 is longer than the 40 pieces" in caplog.text
+    assert "line 2 is longer than the 40 tokens" in caplog.text
 
 
 def test_a_terminal_is_answered_line_by_line(
@@ -205,11 +205,11 @@ def test_score_lines_and_the_perplexity(
     targets = Path(sides[1]).read_text().splitlines()
     assert [int(row[1]) for row in rows] == [len(target.split()) + 1 for target in targets]
     assert all(float(row[0]) < 0 for row in rows)
-    total, pieces = sum(float(row[0]) for row in rows), sum(int(row[1]) for row in rows)
-    found = re.fullmatch(r"perplexity (\S+) over (\d+) pieces\n", outcome.err)
+    total, tokens = sum(float(row[0]) for row in rows), sum(int(row[1]) for row in rows)
+    found = re.fullmatch(r"perplexity (\S+) over (\d+) tokens\n", outcome.err)
     assert found
-    assert float(found[1]) == pytest.approx(math.exp(-total / pieces), rel=1e-4)
-    assert int(found[2]) == pieces
+    assert float(found[1]) == pytest.approx(math.exp(-total / tokens), rel=1e-4)
+    assert int(found[2]) == tokens
 
 
 def test_score_agrees_with_the_search(heedful: Program, model: Path, tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ def test_four_files_and_nothing_else(heedful: Program, corpus: dict[str, str], s
     found = figures(outcome)
     run = api.train(out=scratch.parent / "run", set={**corpus, "training.steps": 1, "training.threads": 1})
     assert count(found["parameters"]) == api.load(run.path).model.transformer.parameter_count()
-    assert count(found["target tokens a step"]) == run.progress.tokens  # the corpus is a single batch
+    assert count(found["target tokens per step"]) == run.progress.tokens  # the corpus is a single batch
     assert "the text's own batches" in found["FLOPs a step, counted"]
 
 
@@ -105,7 +105,7 @@ def test_a_preset_with_files(heedful: Program, corpus: dict[str, str], scratch: 
     assert outcome.code == 0, outcome.err
     with torch.device("meta"):
         whole = Transformer(presets.base(vocab_size=300)).parameter_count()
-    assert count(figures(outcome)["parameters"]) == pytest.approx(whole, rel=0.001)  # the text may have fewer pieces
+    assert count(figures(outcome)["parameters"]) == pytest.approx(whole, rel=0.001)  # the text may have fewer tokens
     assert "FLOPs of the run, the paper's estimate" in outcome.out
 
 
@@ -121,7 +121,7 @@ def test_without_data_where_the_settings_say_all(heedful: Program, scratch: Path
     with torch.device("meta"):
         expected = Transformer(presets.ModelConfig(vocab_size=300, N=1, d_model=16, d_ff=32, h=2)).parameter_count()
     assert count(found["parameters"]) == expected
-    assert found["target tokens a step"] == "64 at most (1 × 64 padded)"
+    assert found["target tokens per step"] == "64 at most (1 × 64 padded)"
 
 
 @pytest.mark.parametrize("key", ["data.vocab_size", "model.d_model", "training.steps", "training.batch_tokens"])
@@ -228,7 +228,7 @@ def test_the_papers_recipes_dry_run_on_an_ordinary_machine(
     big = name.endswith("big")
     counted = float(found["FLOPs of the run, counted"].split()[0])
     expected = 9.6e18 if big else 0.94e18
-    assert counted == pytest.approx(expected, rel=0.02 if "-de-" in name else 0.1)  # French has fewer pieces
+    assert counted == pytest.approx(expected, rel=0.02 if "-de-" in name else 0.1)  # French has fewer tokens
     assert found["FLOPs of the run, the paper's estimate"].split()[0] == ("2.3e19" if big else "3.3e18")
     assert found["data not found here"].startswith(f"{scratch}/data/wmt14/")
     seconds = counted / 1e9

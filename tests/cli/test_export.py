@@ -44,8 +44,8 @@ def test_ctranslate2_says_what_heedful_says(heedful: Program, model: Path, tmp_p
     ours = api.load(model, device="cpu")
     for line in LINES:
         limit = len(ours.ids(line)) + ours.model.decoding.max_extra - 1
-        pieces = processor.encode(line, out_type=str)
-        [found] = translator.translate_batch([pieces], beam_size=1, max_decoding_length=limit)
+        tokens = processor.encode(line, out_type=str)
+        [found] = translator.translate_batch([tokens], beam_size=1, max_decoding_length=limit)
         assert processor.decode(found.hypotheses[0]) == ours.translate(line, beam=1).text
 
 

@@ -55,7 +55,7 @@ def test_a_run_goes_on_when_nobody_reads_its_progress(corpus: dict[str, str], tm
 
 
 def test_a_script_of_many_characters_needs_no_setting(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """1,500 different characters in 300 lines: more than the pieces chosen for so few pairs."""
+    """1,500 different characters in 300 lines: more than the tokens chosen for so few pairs."""
     lines = ["".join(chr(0x4E00 + (7 * line + 5 * place) % 1500) for place in range(20)) for line in range(300)]
     for name in ("source", "target", "valid_source", "valid_target"):
         (tmp_path / name).write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -24,7 +24,7 @@ def places(tiny_run: Path, model: Path, corpus: dict[str, str], tmp_path: Path) 
     (tmp_path / "latin1").write_bytes(b"fine\nna\xefve\n")
     (tmp_path / "two").write_text("a b\nc d\n")
     (tmp_path / "three").write_text("a b\nc d\ne f\n")
-    (tmp_path / "pieces").write_text("▁a ▁b\n▁c\n")
+    (tmp_path / "tokens").write_text("▁a ▁b\n▁c\n")
     (tmp_path / "gold").write_text("(NP (NN a) (NN b))\n(NP (NN c) (NN d))\n")
     (tmp_path / "unclosed").write_text("(NP (NN a) (NN b))\n(NP (NN c)\n")
     for name, second in (("trees", "(NP (NN b))"), ("badtrees", "(NP (NN b)")):
@@ -48,7 +48,7 @@ def places(tiny_run: Path, model: Path, corpus: dict[str, str], tmp_path: Path) 
     content = bytearray((damaged / "model.safetensors").read_bytes())
     content[-1] ^= 1
     (damaged / "model.safetensors").write_bytes(content)
-    names = ("empty", "folder", "latin1", "two", "three", "pieces", "damaged", "gold", "unclosed", "trees", "badtrees")
+    names = ("empty", "folder", "latin1", "two", "three", "tokens", "damaged", "gold", "unclosed", "trees", "badtrees")
     found = {name: str(tmp_path / name) for name in names}
     found |= {f"{name}_toml": str(tmp_path / f"{name}.toml") for name in (*recipes, "bytes")}
     files = " ".join(f"--{key.removeprefix('data.').replace('_', '-')} {path}" for key, path in corpus.items())
@@ -162,7 +162,7 @@ MISTAKES = [
     ("evaluate {model} --source {two} --reference {folder}", 3, "is a directory"),
     ("evaluate {model} --source {empty} --reference {empty}", 3, "are empty"),
     ("evaluate {model} --source {latin1} --reference {two}", 3, "not UTF-8"),
-    ("evaluate {model} --source {two} --reference {pieces}", 3, "looks like subword pieces"),
+    ("evaluate {model} --source {two} --reference {tokens}", 3, "looks like subwords"),
     ("evaluate {model} --source {two} --reference {two} --tokenize zh", 2, "invalid choice: 'zh'"),
     ("evaluate {model} --source {two} --reference {two} --beam 0", 2, "at least 1"),
     ("evaluate {model} --source {two} --reference {two} --output {nowhere}/x", 2, "there is no directory"),
@@ -174,7 +174,7 @@ MISTAKES = [
     ("evaluate {model} --source {two} --reference {two} --trees", 3, 'two:1: "a" stands outside of any bracket'),
     ("evaluate {model} --source {two} --reference {unclosed} --trees", 3, "unclosed:2: the tree that begins here"),
     ("evaluate {model} --source {three} --reference {gold} --trees", 3, "3 sentences and 2 trees"),
-    ("evaluate {model} --source {pieces} --reference {gold} --trees", 3, "Line 1: the sentence"),
+    ("evaluate {model} --source {tokens} --reference {gold} --trees", 3, "Line 1: the sentence"),
     ("evaluate {model} --source {empty} --reference {empty} --trees", 3, "are empty"),
     ("evaluate {model} --source {two} --reference {nowhere} --trees", 3, "There is no file"),
     ("evaluate {model} --source {two} --reference {gold} --trees --output {nowhere}/x", 2, "there is no directory"),

@@ -107,7 +107,7 @@ def test_every_epoch_has_the_same_shapes(store, batches):
     assert shapes_of(store, batches, 0) == shapes_of(store, batches, 1) == shapes_of(store, batches, 5)
 
 
-def test_tokens_are_the_real_target_pieces(batches):
+def test_tokens_are_the_real_target_tokens(batches):
     for number in range(10):
         batch = batches[number]
         assert batches.tokens(number) == batch.tokens == int((batch.target_out_BT != PAD).sum())

@@ -65,14 +65,14 @@ def test_pairs_are_kept_and_counted_by_the_rules(tmp_path_factory, tokenizer, pa
 
 
 def test_limits_are_inclusive(tmp_path, tokenizer):
-    """At max_length and at max_ratio a pair is kept; one piece more and it is not."""
+    """At max_length and at max_ratio a pair is kept; one token more and it is not."""
     four = next(" ".join(["bada"] * n) for n in range(1, 9) if len(tokenizer.encode(" ".join(["bada"] * n))) >= 4)
-    pieces = len(tokenizer.encode(four)) + 1
-    for max_length, kept in ((pieces, 1), (pieces - 1, 0)):
+    tokens = len(tokenizer.encode(four)) + 1
+    for max_length, kept in ((tokens, 1), (tokens - 1, 0)):
         store = write_store(tmp_path / "a", [Pair(four, four)], tokenizer, DataConfig(max_length=max_length), {})
         assert (len(store), store.report.too_long) == (kept, 1 - kept)
     short = len(tokenizer.encode("me")) + 1
-    for max_ratio, kept in ((pieces / short, 1), (pieces / short - 0.01, 0)):
+    for max_ratio, kept in ((tokens / short, 1), (tokens / short - 0.01, 0)):
         store = write_store(tmp_path / "a", [Pair("me", four)], tokenizer, DataConfig(max_ratio=max_ratio), {})
         assert (len(store), store.report.uneven) == (kept, 1 - kept)
 

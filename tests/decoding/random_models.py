@@ -38,14 +38,14 @@ def random_model(seed: int, vocab_size: int = 7, peak: float = 2.0, **shape: int
     return model
 
 
-def speaks_always(model: Transformer, piece: int, never: int | None = None) -> Transformer:
-    """Whatever is read, `piece` is far the likeliest next, and `never` far the least likely."""
+def speaks_always(model: Transformer, token: int, never: int | None = None) -> Transformer:
+    """Whatever is read, `token` is far the likeliest next, and `never` far the least likely."""
     with torch.no_grad():
         norm = list(model.decoder)[-1].after_feed_forward.norm
         norm.weight.zero_()
         norm.bias.fill_(1.0)
         model.embedding.weight_VD.mul_(0.1)
-        model.embedding.weight_VD[piece] = 1.0
+        model.embedding.weight_VD[token] = 1.0
         if never is not None:
             model.embedding.weight_VD[never] = -1.0
     return model
@@ -60,7 +60,7 @@ def random_sources(seed: int, vocab_size: int, lengths: list[int]) -> list[list[
 
 @torch.no_grad()
 def next_log_p(model: Transformer, source: list[int], prefix: tuple[int, ...]) -> Tensor:
-    """log P of each piece after a prefix: the whole sentence computed anew, without cache or batch."""
+    """log P of each token after a prefix: the whole sentence computed anew, without cache or batch."""
     return model(torch.tensor([source]), torch.tensor([[BOS, *prefix]]))[0, -1].log_softmax(dim=-1)
 
 
@@ -79,7 +79,7 @@ def brute_force(model: Transformer, source: list[int], limit: int, alpha: float)
     log_p = model(sources, decoder_input).log_softmax(dim=-1)
     found = []
     for row, ids in enumerate(every):
-        total = sum(log_p[row, place, piece].item() for place, piece in enumerate(ids))
+        total = sum(log_p[row, place, token].item() for place, token in enumerate(ids))
         found.append(Found(ids, total, normalised(total, len(ids), alpha)))
     return sorted(found, key=lambda item: -item.score)
 
@@ -90,7 +90,7 @@ def plain_greedy(model: Transformer, source: list[int], limit: int, alpha: float
     while EOS not in said:
         log_p = next_log_p(model, source, said)
         words = [EOS] if len(said) + 1 == limit else [EOS, *range(SAID_FROM, len(log_p))]
-        best = max(words, key=lambda piece: log_p[piece].item())
+        best = max(words, key=lambda token: log_p[token].item())
         said, total = (*said, best), total + log_p[best].item()
     return Found(said, total, normalised(total, len(said), alpha))
 
@@ -114,7 +114,7 @@ def plain_beam(
         for prefix, total in live:
             log_p = next_log_p(model, source, prefix)
             words = [EOS] if steps == limit else [EOS, *range(SAID_FROM, len(log_p))]
-            extensions += [((*prefix, piece), total + log_p[piece].item()) for piece in words]
+            extensions += [((*prefix, token), total + log_p[token].item()) for token in words]
         extensions = sorted(extensions, key=lambda item: -item[1])[: 2 * beam]
         for ids, total in extensions[:beam]:
             if ids[-1] == EOS:

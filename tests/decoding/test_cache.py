@@ -38,9 +38,9 @@ def test_steps_equal_recomputation_while_rows_move_and_sentences_come_and_go(
         torch.testing.assert_close(log_p, expected, rtol=0.0, atol=1e-9)
 
         origins = torch.randint(0, beam, (len(sources), beam), generator=generator)
-        pieces = torch.randint(4, V, (len(sources), beam), generator=generator)
+        tokens = torch.randint(4, V, (len(sources), beam), generator=generator)
         prefixes = [
-            [(*rows[origin], piece) for origin, piece in zip(origins[b].tolist(), pieces[b].tolist(), strict=True)]
+            [(*rows[origin], token) for origin, token in zip(origins[b].tolist(), tokens[b].tolist(), strict=True)]
             for b, rows in enumerate(prefixes)
         ]
         cache.follow(origins)

@@ -46,12 +46,12 @@ def test_the_decoder_of_a_model_in_double_stays_double() -> None:
     assert SearchDecoder(random_model(1)).logits(torch.zeros(1, 8, dtype=torch.float64)).dtype == torch.float64
 
 
-@pytest.mark.parametrize("pieces", [7, 1_003])
-def test_likeliest_is_the_top_of_a_log_softmax(draw: torch.Generator, pieces: int) -> None:
-    logits = 3 * normal(draw, 6, pieces)
+@pytest.mark.parametrize("tokens", [7, 1_003])
+def test_likeliest_is_the_top_of_a_log_softmax(draw: torch.Generator, tokens: int) -> None:
+    logits = 3 * normal(draw, 6, tokens)
     expected = logits.log_softmax(dim=1)
     expected[:, :3] = -torch.inf  # padding, unknown, start
-    expected[2] = torch.where(torch.arange(pieces) == 3, expected[2], -torch.inf)  # only the end
+    expected[2] = torch.where(torch.arange(tokens) == 3, expected[2], -torch.inf)  # only the end
     at_limit = torch.arange(6) == 2
     values, found = likeliest(logits.clone(), at_limit, 4)
     torch.testing.assert_close(values, expected.topk(4, dim=1).values)

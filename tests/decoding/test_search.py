@@ -60,7 +60,7 @@ def test_full_width_beam_is_brute_force(first: int) -> None:
                 assert_same(hypotheses, every[:n_best])
 
 
-def test_a_beam_of_one_says_the_likeliest_piece_each_time() -> None:
+def test_a_beam_of_one_says_the_likeliest_token_each_time() -> None:
     for seed in range(60):
         model, alpha = random_model(seed, 9, peak=1.0 + seed % 3), ALPHAS[seed % len(ALPHAS)]
         sources = random_sources(seed, 9, [4, 1, 2, 4, 3])
@@ -102,9 +102,9 @@ def test_finished_sentences_leave_the_batch(beam: int, steps: list[int]) -> None
 
 @pytest.mark.parametrize("max_extra", [0, 3])
 @pytest.mark.parametrize("beam", [1, 3])
-def test_the_limit_is_source_pieces_and_max_extra(beam: int, max_extra: int) -> None:
+def test_the_limit_is_source_tokens_and_max_extra(beam: int, max_extra: int) -> None:
     """Of a model that never wants to end. Padding does not count."""
-    model = speaks_always(random_model(1, 8), piece=6, never=EOS)
+    model = speaks_always(random_model(1, 8), token=6, never=EOS)
     sources = random_sources(1, 8, [5, 1, 3])
     found = [h[0] for h in beam_search(model, sources, beam, max_extra=max_extra)]
     for hypothesis, source in zip(found, sources, strict=True):
@@ -112,7 +112,7 @@ def test_the_limit_is_source_pieces_and_max_extra(beam: int, max_extra: int) -> 
 
 
 def test_a_model_that_ends_at_once(steps: list[int]) -> None:
-    model = speaks_always(random_model(1, 8), piece=EOS)
+    model = speaks_always(random_model(1, 8), token=EOS)
     source = random_sources(1, 8, [5, 1, 3])
     assert [best.ids for [best] in beam_search(model, source, beam=1)] == [(EOS,)] * 3
     assert len(steps) == 1
@@ -127,7 +127,7 @@ def test_an_empty_source() -> None:
 
 
 @pytest.mark.parametrize("beam", [2, 5])
-def test_scores_are_those_of_the_returned_pieces_and_in_order(beam: int) -> None:
+def test_scores_are_those_of_the_returned_tokens_and_in_order(beam: int) -> None:
     model = random_model(7, 15, peak=1.5)
     sources = random_sources(7, 15, [6, 2, 4])
     found = beam_search(model, sources, beam, alpha=0.6, max_extra=6, n_best=beam)
@@ -136,21 +136,21 @@ def test_scores_are_those_of_the_returned_pieces_and_in_order(beam: int) -> None
         assert [h.score for h in hypotheses] == sorted((h.score for h in hypotheses), reverse=True)
         for h in hypotheses:
             log_p = model(torch.tensor([source]), torch.tensor([[2, *h.ids[:-1]]]))[0].log_softmax(-1)
-            total = sum(log_p[place, piece].item() for place, piece in enumerate(h.ids))
+            total = sum(log_p[place, token].item() for place, token in enumerate(h.ids))
             assert h.log_probability == pytest.approx(total, abs=1e-4)
             assert h.score == pytest.approx(total / ((5 + len(h.ids)) / 6) ** 0.6, abs=1e-4)
 
 
 def test_fewer_hypotheses_where_fewer_exist() -> None:
-    """One word and at most two pieces: two sequences in all."""
+    """One word and at most two tokens: two sequences in all."""
     (found,) = beam_search(random_model(1, 5), [[EOS]], beam=4, max_extra=1, n_best=4)
     assert sorted(h.ids for h in found) == [(EOS,), (4, EOS)]
 
 
 @pytest.mark.parametrize("beam", [1, 4])
-def test_special_pieces_are_never_said(beam: int) -> None:
+def test_special_tokens_are_never_said(beam: int) -> None:
     for special in (0, 1, 2):
-        model = speaks_always(random_model(2, 8), piece=special, never=EOS)
+        model = speaks_always(random_model(2, 8), token=special, never=EOS)
         source = random_sources(2, 8, [3, 1])
         found = [h[0] for h in beam_search(model, source, beam, max_extra=4)]
         assert all(set(h.ids[:-1]).isdisjoint({0, 1, 2, EOS}) for h in found)

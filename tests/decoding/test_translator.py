@@ -27,42 +27,42 @@ def sentence(draw: random.Random, longest: int = 12) -> str:
 
 
 @pytest.fixture(scope="module")
-def pieces() -> Tokenizer:
+def tokens() -> Tokenizer:
     draw = random.Random(1)
     return learn([sentence(draw) for _ in range(300)], 340)
 
 
-def make(pieces: Tokenizer, seed: int = 1, text: TextFacts | None = None, **decoding: Any) -> Translator:
+def make(tokens: Tokenizer, seed: int = 1, text: TextFacts | None = None, **decoding: Any) -> Translator:
     """A random model with strong opinions, in the precision of real ones, that ends its sentences sooner or later."""
-    transformer = random_model(seed, pieces.vocab_size, peak=2.5, N=2, d_model=32, d_ff=48, h=4)
+    transformer = random_model(seed, tokens.vocab_size, peak=2.5, N=2, d_model=32, d_ff=48, h=4)
     with torch.no_grad():
         transformer.embedding.weight_VD[EOS] *= 2.0
     settings = DecodingConfig(**({"max_extra": 8} | decoding))
-    return Translator(Model(transformer.float().eval(), pieces, text or TextFacts(), settings))
+    return Translator(Model(transformer.float().eval(), tokens, text or TextFacts(), settings))
 
 
 @pytest.fixture(scope="module")
-def translator(pieces: Tokenizer) -> Translator:
-    return make(pieces)
+def translator(tokens: Tokenizer) -> Translator:
+    return make(tokens)
 
 
-def constant(pieces: Tokenizer, piece: int) -> Translator:
-    """Says one piece up to the limit."""
-    transformer = speaks_always(random_model(1, pieces.vocab_size), piece, never=EOS).float()
-    return Translator(Model(transformer, pieces, TextFacts(), DecodingConfig(max_extra=2)))
+def constant(tokens: Tokenizer, token: int) -> Translator:
+    """Says one token up to the limit."""
+    transformer = speaks_always(random_model(1, tokens.vocab_size), token, never=EOS).float()
+    return Translator(Model(transformer, tokens, TextFacts(), DecodingConfig(max_extra=2)))
 
 
 @pytest.mark.parametrize(("beam", "count"), [(1, 100), (4, 200)])
-def test_alone_as_in_a_batch(pieces: Tokenizer, beam: int, count: int) -> None:
+def test_alone_as_in_a_batch(tokens: Tokenizer, beam: int, count: int) -> None:
     """R16: the neighbours of a sentence change neither its translation nor its score."""
     draw = random.Random(7)
     lines = [sentence(draw, longest=8) for _ in range(count)]
-    single = make(pieces, batch_tokens=1, max_extra=5)
+    single = make(tokens, batch_tokens=1, max_extra=5)
     alone = [single.translate(line, beam=beam) for line in lines]
     assert len({len(translation.tokens) for translation in alone}) > 5  # the model does end, at various lengths
     for batch_tokens in (200, 4_096):
         order = draw.sample(range(len(lines)), len(lines))
-        together = make(pieces, batch_tokens=batch_tokens, max_extra=5).translate([lines[i] for i in order], beam=beam)
+        together = make(tokens, batch_tokens=batch_tokens, max_extra=5).translate([lines[i] for i in order], beam=beam)
         for i, translation in zip(order, together, strict=True):
             assert translation.text == alone[i].text
             assert translation.score == pytest.approx(alone[i].score, abs=1e-4)
@@ -79,13 +79,13 @@ def test_a_line_is_a_translation_and_a_list_a_list(translator: Translator) -> No
     )
 
 
-def test_search_gets_the_models_own_settings(pieces: Tokenizer) -> None:
+def test_search_gets_the_models_own_settings(tokens: Tokenizer) -> None:
     line = "the small bird hears a dog"
-    translator = make(pieces, beam=3, alpha=1.5, max_extra=2)
+    translator = make(tokens, beam=3, alpha=1.5, max_extra=2)
     source = [translator.ids(line)]
     expected = beam_search(translator.model.transformer, source, beam=3, alpha=1.5, max_extra=2)[0][0]
     assert translator.translate(line).score == expected.score
-    assert translator.translate(line).text == pieces.decode(expected.ids[:-1]).replace("\n", " ").replace("\r", " ")
+    assert translator.translate(line).text == tokens.decode(expected.ids[:-1]).replace("\n", " ").replace("\r", " ")
     wide = beam_search(translator.model.transformer, source, beam=5, alpha=0.0, max_extra=2)[0][0]
     assert translator.translate(line, beam=5, alpha=0.0).score == wide.score
 
@@ -136,34 +136,34 @@ def test_a_lone_surrogate_is_refused_with_its_line(translator: Translator) -> No
 
 @pytest.mark.parametrize("byte", ["<0x0A>", "<0x0D>"])
 @pytest.mark.parametrize("beam", [1, 2])
-def test_a_newline_made_of_bytes_becomes_a_space(pieces: Tokenizer, byte: str, beam: int) -> None:
-    piece = pieces._processor.piece_to_id(byte)
-    result = constant(pieces, piece).translate("a cat", beam=beam)
+def test_a_newline_made_of_bytes_becomes_a_space(tokens: Tokenizer, byte: str, beam: int) -> None:
+    token = tokens._processor.piece_to_id(byte)
+    result = constant(tokens, token).translate("a cat", beam=beam)
     assert result.tokens[0] == byte
     assert "\n" not in result.text
     assert "\r" not in result.text
     assert " " in result.text
 
 
-def test_a_lowercase_model_reads_lower_case(pieces: Tokenizer) -> None:
-    translator = make(pieces, text=TextFacts(lowercase=True))
+def test_a_lowercase_model_reads_lower_case(tokens: Tokenizer) -> None:
+    translator = make(tokens, text=TextFacts(lowercase=True))
     upper, lower = translator.translate(["The CAT Sees", "the cat sees"])
     assert upper == lower
     assert translator.score(["The CAT"], ["GRÖSSE"]) == translator.score(["the cat"], ["grösse"])
-    assert make(pieces).translate("The CAT Sees") != lower
+    assert make(tokens).translate("The CAT Sees") != lower
 
 
 def test_too_long_a_line_is_translated_in_parts_and_said_so(
-    pieces: Tokenizer, caplog: pytest.LogCaptureFixture
+    tokens: Tokenizer, caplog: pytest.LogCaptureFixture
 ) -> None:
     sentences = ["the cat sees a dog.", "the bird hears the tree.", "a big red house."]
-    longest = max(len(pieces.encode(one)) + 1 for one in sentences)  # each fits, no two do
-    translator = make(pieces, text=TextFacts(max_length=longest))
+    longest = max(len(tokens.encode(one)) + 1 for one in sentences)  # each fits, no two do
+    translator = make(tokens, text=TextFacts(max_length=longest))
     with caplog.at_level(logging.WARNING, logger="heedful"):
         short, long = translator.translate(["a cat", " ".join(sentences)], first_line=40)
     (record,) = caplog.records
     assert record.getMessage() == (
-        f"line 41 is longer than the {longest} pieces this model was trained on; translated in 3 parts"
+        f"line 41 is longer than the {longest} tokens this model was trained on; translated in 3 parts"
     )
     parts = translator.translate(sentences)
     assert long.text == " ".join(part.text for part in parts)
@@ -174,12 +174,12 @@ def test_too_long_a_line_is_translated_in_parts_and_said_so(
     assert short.score == pytest.approx(alone.score, abs=1e-4)
 
 
-@pytest.mark.parametrize("pieces_over", [0, 1])
-def test_the_limit_of_length_is_exact(pieces: Tokenizer, caplog: pytest.LogCaptureFixture, pieces_over: int) -> None:
+@pytest.mark.parametrize("tokens_over", [0, 1])
+def test_the_limit_of_length_is_exact(tokens: Tokenizer, caplog: pytest.LogCaptureFixture, tokens_over: int) -> None:
     line = "the cat sees a big red house"
-    longest = len(pieces.encode(line)) + 1 - pieces_over
-    make(pieces, text=TextFacts(max_length=longest)).translate(line)
-    assert len(caplog.records) == pieces_over
+    longest = len(tokens.encode(line)) + 1 - tokens_over
+    make(tokens, text=TextFacts(max_length=longest)).translate(line)
+    assert len(caplog.records) == tokens_over
 
 
 def test_attention_of_the_translation(translator: Translator) -> None:
@@ -201,24 +201,24 @@ def test_attention_of_the_translation(translator: Translator) -> None:
 
 
 def _names(translator: Translator, line: str) -> list[str]:
-    return translator.model.tokenizer.pieces(translator.model.tokenizer.encode(line))
+    return translator.model.tokenizer.tokens(translator.model.tokenizer.encode(line))
 
 
 def plain_score(translator: Translator, source: str, target: str) -> tuple[float, int]:
-    """log P a piece at a time, each from the whole prefix."""
+    """log P a token at a time, each from the whole prefix."""
     transformer = translator.model.transformer
     total, prefix = 0.0, [BOS]
-    for piece in translator.ids(target):
+    for token in translator.ids(target):
         with torch.no_grad():
             logits = transformer(torch.tensor([translator.ids(source)]), torch.tensor([prefix]))[0, -1].double()
-        total += logits.log_softmax(dim=-1)[piece].item()
-        prefix.append(piece)
+        total += logits.log_softmax(dim=-1)[token].item()
+        prefix.append(token)
     return total, len(prefix) - 1
 
 
 @pytest.mark.parametrize("batch_tokens", [1, 60, 4_096])
-def test_score_is_the_sum_of_log_probabilities(pieces: Tokenizer, batch_tokens: int) -> None:
-    translator = make(pieces, seed=2, batch_tokens=batch_tokens)
+def test_score_is_the_sum_of_log_probabilities(tokens: Tokenizer, batch_tokens: int) -> None:
+    translator = make(tokens, seed=2, batch_tokens=batch_tokens)
     draw = random.Random(5)
     sources, targets = ([*(sentence(draw) for _ in range(15)), "", "a"] for _ in range(2))
     targets[-1] = ""
@@ -226,18 +226,18 @@ def test_score_is_the_sum_of_log_probabilities(pieces: Tokenizer, batch_tokens: 
     for result, source, target in zip(scored, sources, targets, strict=True):
         total, count = plain_score(translator, source, target)
         assert result.log_probability == pytest.approx(total, abs=1e-3)
-        assert result.pieces == count
+        assert result.tokens == count
 
 
-def test_too_long_a_pair_is_not_scored(pieces: Tokenizer) -> None:
-    translator = make(pieces, text=TextFacts(max_length=6))
-    with pytest.raises(InputError, match=r"Line 8 has \d+ pieces, more than the 6"):
+def test_too_long_a_pair_is_not_scored(tokens: Tokenizer) -> None:
+    translator = make(tokens, text=TextFacts(max_length=6))
+    with pytest.raises(InputError, match=r"Line 8 has \d+ tokens, more than the 6"):
         translator.score(["a", "a"], ["a", "the cat sees the big red house"], first_line=7)
 
 
 @pytest.mark.parametrize("beam", [1, 3])
-def test_damaged_weights_are_said(pieces: Tokenizer, beam: int) -> None:
-    translator = make(pieces)
+def test_damaged_weights_are_said(tokens: Tokenizer, beam: int) -> None:
+    translator = make(tokens)
     with torch.no_grad():
         translator.model.transformer.embedding.weight_VD.fill_(math.nan)
     with pytest.raises(ModelError, match="not numbers"):

@@ -96,7 +96,7 @@ def test_how_a_score_is_written() -> None:
 
 @pytest.mark.parametrize("line", ["\u2581Der \u2581Hund", "Der Hu@@ nd"])
 def test_subwords_are_refused(line: str) -> None:
-    with pytest.raises(InputError, match="Reference line 2 looks like subword pieces"):
+    with pytest.raises(InputError, match="Reference line 2 looks like subwords"):
         require_raw(["Der Hund", line])
 
 

@@ -24,7 +24,7 @@ _results: list[record.Result] = []
 def one_thread() -> Iterator[None]:
     """Tiny tensors are slower on several threads, and a fork has only one.
 
-    What the first optimiser and the first log would import is imported here rather than in every fork.
+    What the first optimizer and the first log would import is imported here rather than in every fork.
     """
     import torch._dynamo
 

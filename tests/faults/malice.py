@@ -102,7 +102,7 @@ FACTS = {"bytes": 1, "sha256": "0" * 64}
 MODELS: dict[str, Malice] = {
     "pickle as weights": replaced("model.safetensors", lambda: pickle.dumps(Payload())),
     "torch archive as weights": replaced("model.safetensors", lambda: torch_archive()),
-    "pickle as tokeniser": replaced("tokenizer.model", lambda: pickle.dumps(Payload())),
+    "pickle as tokenizer": replaced("tokenizer.model", lambda: pickle.dumps(Payload())),
     "pickle as configuration": replaced("config.json", lambda: pickle.dumps(Payload(), protocol=0)),
     "zip bomb as weights": replaced("model.safetensors", lambda: gzip.compress(bytes(50_000_000))),
     "header of 2^64 - 1 bytes": replaced("model.safetensors", lambda: with_header({}, length=2**64 - 1)),
@@ -138,7 +138,7 @@ MODELS: dict[str, Malice] = {
     "heads of 2^62": configured(model={"h": 2**62, "d_k": 2**62, "d_v": 2**62}),
     "half a layer": configured(model={"N": 1.5}),
     "no length at all": configured(text={"max_length": -1}),
-    "tokeniser of 150 MB": replaced("tokenizer.model", lambda: bytes(150_000_000)),
+    "tokenizer of 150 MB": replaced("tokenizer.model", lambda: bytes(150_000_000)),
     "weights of no numbers": replaced("model.safetensors", lambda: with_header({})),
 }
 

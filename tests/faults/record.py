@@ -30,8 +30,8 @@ ROWS = {
     "R9": ("SIGTERM, SIGINT", "at random events; resumed bit-identical"),
     "R10": ("drift", "golden loss curve of 20 steps, exact twice, within 1e-4 of the recorded one"),
     "R11": ("malicious files", "with right digests: nothing executed, typed error, 1 s, bounded memory"),
-    "R12": ("format fuzz", "mutated checkpoint, tokeniser and config files, with right digests: only our errors"),
-    "R13": ("Unicode", "round trips through the tokeniser over all planes; lone surrogates refused by line"),
+    "R12": ("format fuzz", "mutated checkpoint, tokenizer and config files, with right digests: only our errors"),
+    "R13": ("Unicode", "round trips through the tokenizer over all planes; lone surrogates refused by line"),
     "R14": ("bad text files", "empty, BOM, CRLF, not UTF-8, 10 MB line, unequal sides, blank lines, no last newline"),
     "R15": ("wrong search", "full-width beam against brute force, beam 1 = greedy, cache = recomputation"),
     "R16": ("neighbours in the batch", "sentences alone and in random batches"),
@@ -41,7 +41,7 @@ ROWS = {
     ),
     "R18": (
         "limits",
-        "body, texts, characters, pieces, alternatives, waiting: exact, before the work, in bounded memory",
+        "body, texts, characters, tokens, alternatives, waiting: exact, before the work, in bounded memory",
     ),
     "R19": (
         "load",

@@ -1,4 +1,4 @@
-"""R12: mutated checkpoint, tokeniser and config files, with digests that are right: only our errors, no hang."""
+"""R12: mutated checkpoint, tokenizer and config files, with digests that are right: only our errors, no hang."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""R13: any text comes back from the tokeniser as it was; what is no text is refused by its line."""
+"""R13: any text comes back from the tokenizer as it was; what is no text is refused by its line."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_round_trips(tokenizer: Tokenizer, counted: Callable[[int, str], None]) 
 
 
 def test_a_file_of_any_lines_comes_back(tokenizer: Tokenizer) -> None:
-    """Through bytes, lines and pieces: neither U+2028 nor NUL nor a lone \\r ends a line."""
+    """Through bytes, lines and tokens: neither U+2028 nor NUL nor a lone \\r ends a line."""
 
     @settings(max_examples=TRIPS // 10)
     @given(st.lists(TEXT, min_size=1, max_size=5))

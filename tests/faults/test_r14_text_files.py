@@ -76,14 +76,14 @@ def test_lines_out_are_lines_in(reference: Path, tmp_path: Path, name: str) -> N
     assert [line == b"" for line in out.split(b"\n")[:-1]] == [not line.strip() for line in lines]
 
 
-def test_a_newline_of_byte_pieces_is_a_space(tokenizer: Tokenizer) -> None:
+def test_a_newline_of_byte_tokens_is_a_space(tokenizer: Tokenizer) -> None:
     made = tokenizer.decode(tokenizer.encode("a\nb\r\nc"))
     assert made == "a\nb\r\nc"
     assert one_line(made) == "a b  c"
 
 
 def growth(lines: int, tokenizer: Tokenizer, directory: Path, chunk: int | None = None) -> int:
-    """Most memory, in KiB, that tokenising so many lines takes."""
+    """Most memory, in KiB, that tokenizing so many lines takes."""
     written = directory / f"most-{lines}-{chunk}"
 
     def pairs() -> Iterator[Pair]:

@@ -13,7 +13,7 @@ from servers import PAIR, Server, server
 
 pytestmark = pytest.mark.faults
 
-LIMITS = {"body": 2_000, "texts": 5, "characters": 300, "pieces": 120, "alternatives": 2}
+LIMITS = {"body": 2_000, "texts": 5, "characters": 300, "tokens": 120, "alternatives": 2}
 
 
 @pytest.fixture(scope="module")
@@ -47,15 +47,15 @@ def test_exact_and_before_the_work(one: Server, name: str, counted: Callable[[in
     counted(2, "requests at a limit and past it")
 
 
-def test_pieces(one: Server, counted: Callable[[int, str], None]) -> None:
-    """However many pieces the tokeniser makes of a text, the border lies where their number is the limit."""
+def test_tokens(one: Server, counted: Callable[[int, str], None]) -> None:
+    """However many tokens the tokenizer makes of a text, the border lies where their number is the limit."""
     answers = [one.translate("a b " * number) for number in range(1, 70)]
     refused = [body["error"] for status, body in answers if status == 400]
     assert refused, "none was past the limit"
     assert [status for status, _ in answers] == [200] * (len(answers) - len(refused)) + [400] * len(refused)
     first = int(refused[0].split()[2])
-    assert 120 < first <= 124, "a step of the text is at most four pieces"
-    counted(len(answers), "lengths in pieces")
+    assert 120 < first <= 124, "a step of the text is at most four tokens"
+    counted(len(answers), "lengths in tokens")
 
 
 def test_memory_does_not_grow_with_what_is_sent(one: Server) -> None:

@@ -72,8 +72,8 @@ def overload(one: Server, clients: int, seconds: float) -> list[tuple[int, float
 
 def test_four_times_as_much(reference: Path, counted: Callable[[int, str], None]) -> None:
     """64 clients where 16 have room: they are answered as if they were alone."""
-    pieces = 16 * 5
-    with server(reference, batch_seconds=0.1, waiting=pieces) as one:
+    tokens = 16 * 5
+    with server(reference, batch_seconds=0.1, waiting=tokens) as one:
         status, headers = refused_headers(one)
         alone = overload(one, 15, SECONDS)
         crowd = overload(one, 64, SECONDS)
@@ -84,7 +84,7 @@ def test_four_times_as_much(reference: Path, counted: Callable[[int, str], None]
         assert status == 503
         assert "retry-after" in headers
         assert until(lambda: one.translate("a")[0] == 200, 5), "recovers"
-        assert one.metric("heedful_waiting_pieces") == 0
+        assert one.metric("heedful_queued_tokens") == 0
         counted(len(refused), "refused of an overload")
         counted(len(good), "answered in it")
 

@@ -124,7 +124,7 @@ def test_disconnects(reference: Path, counted: Callable[[int, str], None]) -> No
         with ThreadPoolExecutor(16) as pool:
             list(pool.map(vanish, range(GONE)))
         assert until(lambda: one.descriptors() <= baseline, 10)
-        assert until(lambda: one.metric("heedful_waiting_pieces") == 0, 10)
+        assert until(lambda: one.metric("heedful_queued_tokens") == 0, 10)
         assert one.translate("a")[0] == 200
         counted(GONE, "disconnects")
 

@@ -58,11 +58,11 @@ def expected(packages: dict[str, Path]) -> list[str]:
     """What the engine says of each sentence with Argos Translate's settings."""
     ctranslate2 = pytest.importorskip("ctranslate2")
     translator = ctranslate2.Translator(str(packages["ct2"]), intra_threads=1)
-    pieces = sentencepiece.SentencePieceProcessor(model_file=str(packages["ct2"] / "sentencepiece.model"))
+    tokens = sentencepiece.SentencePieceProcessor(model_file=str(packages["ct2"] / "sentencepiece.model"))
     said = {}
     for sentence in SENTENCES:
-        [found] = translator.translate_batch([pieces.encode(sentence, out_type=str)], beam_size=4, length_penalty=0.2)
-        said[sentence] = pieces.decode(found.hypotheses[0])
+        [found] = translator.translate_batch([tokens.encode(sentence, out_type=str)], beam_size=4, length_penalty=0.2)
+        said[sentence] = tokens.decode(found.hypotheses[0])
     whole = " ".join(said.values())
     return [*said.values(), whole, "", f"{said[SENTENCES[0]]}\n{said[SENTENCES[2]]}"]
 

@@ -11,14 +11,14 @@ from heedful.storage.model_directory import Model
 
 @torch.no_grad()
 def log_probabilities(model: Model, source: list[int], target: list[int]) -> torch.Tensor:
-    """Ours, of each piece of the target, among those that are ever said."""
+    """Ours, of each token of the target, among those that are ever said."""
     logits_TV = model.transformer(torch.tensor([source]), torch.tensor([[BOS, *target[:-1]]]))[0]
     logits_TV[:, list(NEVER_SAID)] = -torch.inf
     return logits_TV.log_softmax(dim=-1)[range(len(target)), target]
 
 
 def sentences(model: Model, *lengths: int) -> list[list[int]]:
-    """Random pieces with the end symbol."""
+    """Random tokens with the end symbol."""
     generator = torch.Generator().manual_seed(0)
     every = [torch.randint(EOS + 1, model.tokenizer.vocab_size, (n - 1,), generator=generator) for n in lengths]
     return [[*ids.tolist(), EOS] for ids in every]

@@ -36,7 +36,7 @@ def loaded(model: Model, directory: Path, **options: Any) -> Any:
 
 
 def scored(translator: Any, model: Model, source: list[int], target: list[int]) -> torch.Tensor:
-    names = model.tokenizer.pieces
+    names = model.tokenizer.tokens
     [found] = translator.score_batch([names(source[:-1])], [names(target[:-1])])
     return torch.tensor(found.log_probs)
 
@@ -59,15 +59,15 @@ def test_a_confused_weight_would_be_seen(model: Model, tmp_path: Path, monkeypat
 
 
 def test_text_in_text_out_with_the_files_alone(model: Model, tmp_path: Path) -> None:
-    """As its users call it: SentencePiece from the directory, no end symbol, the pieces it says put together."""
+    """As its users call it: SentencePiece from the directory, no end symbol, the tokens it says put together."""
     sentencepiece = pytest.importorskip("sentencepiece")
     translator = loaded(model, tmp_path / "out")
     processor = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "out" / TOKENIZER))
     ours = Translator(model)
     for text in ("bade kilo", "so mi ta", "Grüße, 日本"):
         limit = len(ours.ids(text)) + model.decoding.max_extra - 1
-        pieces = processor.encode(text, out_type=str)
-        [found] = translator.translate_batch([pieces], beam_size=1, max_decoding_length=limit)
+        tokens = processor.encode(text, out_type=str)
+        [found] = translator.translate_batch([tokens], beam_size=1, max_decoding_length=limit)
         said = ours.translate(text, beam=1)
         assert found.hypotheses[0] == list(said.tokens)
         assert one_line(processor.decode(found.hypotheses[0])) == said.text
@@ -77,19 +77,19 @@ def test_text_in_text_out_with_the_files_alone(model: Model, tmp_path: Path) -> 
 def test_what_is_never_said_is_never_said(
     random_model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bias: float
 ) -> None:
-    """Padding, unknown and start get the embedding of a piece that it says, larger: without the bias it says them."""
+    """Padding, unknown and start get the embedding of a token that it says, larger: without the bias it says them."""
     monkeypatch.setattr(ours, "NEVER", bias)
     model = random_model()
     [source] = sentences(model, 7)
-    names = model.tokenizer.pieces(source[:-1])
+    names = model.tokenizer.tokens(source[:-1])
 
     def said(directory: Path) -> set[str]:
         options = {"beam_size": 4, "num_hypotheses": 4, "max_decoding_length": 9}
         [found] = loaded(model, directory).translate_batch([names], **options)
-        return {piece for hypothesis in found.hypotheses for piece in hypothesis}
+        return {token for hypothesis in found.hypotheses for token in hypothesis}
 
     usual = [
-        model.tokenizer.pieces(range(model.tokenizer.vocab_size)).index(piece) for piece in sorted(said(tmp_path / "1"))
+        model.tokenizer.tokens(range(model.tokenizer.vocab_size)).index(token) for token in sorted(said(tmp_path / "1"))
     ]
     with torch.no_grad():
         model.transformer.embedding.weight_VD[:EOS] = 3 * model.transformer.embedding.weight_VD[usual[0]]
@@ -120,7 +120,7 @@ def test_eight_bits_are_smaller_and_nearly_the_same(random_model: Any, tmp_path:
 def test_its_table_of_positions_has_an_end(model: Model, tmp_path: Path, length: int) -> None:
     translator = loaded(model, tmp_path / "out")
     [source] = sentences(model, length + 1)
-    [found] = translator.score_batch([model.tokenizer.pieces(source[:-1])], [["<0x41>"]])
+    [found] = translator.score_batch([model.tokenizer.tokens(source[:-1])], [["<0x41>"]])
     assert len(found.log_probs) == 2  # it cuts what is longer than its own max_input_length of 1,024
 
 

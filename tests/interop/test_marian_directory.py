@@ -108,7 +108,7 @@ def test_there_and_back_is_the_same_to_the_bit(exported: Path, model: Model) -> 
 
 
 def test_back_from_transformers(theirs: Any, exported: Path, model: Model, tmp_path: Path) -> None:
-    """Saved there, as after fine-tuning; the tokeniser's files are as they were."""
+    """Saved there, as after fine-tuning; the tokenizer's files are as they were."""
     shutil.copytree(exported, tmp_path / "saved")
     theirs.save_pretrained(tmp_path / "saved")
     back = read_marian(tmp_path / "saved")
@@ -152,13 +152,13 @@ def with_pipe(directory: Path) -> None:
     os.mkfifo(directory / WEIGHTS)
 
 
-def with_bytes_in_the_tokeniser(directory: Path) -> None:
-    """A piece of two letters becomes two bytes that are no UTF-8."""
+def with_bytes_in_the_tokenizer(directory: Path) -> None:
+    """A token of two letters becomes two bytes that are no UTF-8."""
     content = (directory / SOURCE).read_bytes()
-    piece = "\u2581ba".encode()
-    assert content.count(piece)
+    token = "\u2581ba".encode()
+    assert content.count(token)
     for name in (SOURCE, TARGET):
-        (directory / name).write_bytes(content.replace(piece, b"\xe2\x96\x81\xff\xfe", 1))
+        (directory / name).write_bytes(content.replace(token, b"\xe2\x96\x81\xff\xfe", 1))
 
 
 def with_other_target(directory: Path) -> None:
@@ -191,10 +191,10 @@ REFUSED = {
     "huge alpha": (with_config(heedful={"decoding": {"alpha": 10**400}}), "does not describe a model"),
     "no language": (with_config(heedful={"text": {"source_language": "\ud800"}}), "no name of a language"),
     "a pipe": (with_pipe, "not a plain file"),
-    "no text in the tokeniser": (with_bytes_in_the_tokeniser, "no text|damaged"),
+    "no text in the tokenizer": (with_bytes_in_the_tokenizer, "no text|damaged"),
     "a pickle": (with_pickle, "pickle"),
-    "two tokenisers": (with_other_target, "differ"),
-    "other numbers": (with_other_numbers, "numbers the pieces otherwise"),
+    "two tokenizers": (with_other_target, "differ"),
+    "other numbers": (with_other_numbers, "numbers the tokens otherwise"),
     "a weight missing": (with_weights(lambda w: w.pop("model.encoder.layers.0.fc1.weight")), "fc1.weight is absent"),
     "a weight of ours": (with_weights(lambda w: w.update(extra=torch.zeros(1))), "has extra"),
     "another projection": (
@@ -213,7 +213,7 @@ REFUSED = {
     "a bias": (with_weights(plus_one), "has no bias"),
     "no JSON": (lambda directory: (directory / CONFIG).write_text("{"), "cannot be read"),
     "a list": (lambda directory: (directory / CONFIG).write_text("[]"), "no JSON object"),
-    "no tokeniser": (lambda directory: (directory / SOURCE).unlink(), "source.spm"),
+    "no tokenizer": (lambda directory: (directory / SOURCE).unlink(), "source.spm"),
 }
 
 

@@ -156,17 +156,17 @@ def test_the_whole_transformer_as_torch_counts_it(
 
 @pytest.mark.parametrize("config", SHAPES)
 def test_a_training_step_as_torch_counts_it(config: ModelConfig) -> None:
-    """Of three targets of 6, 4 and 1 pieces no logits are computed where there is padding."""
+    """Of three targets of 6, 4 and 1 tokens no logits are computed where there is padding."""
     model = Transformer(config)
     target = torch.tensor([[4, 5, 6, 7, 8, 3], [4, 5, 6, 3, 0, 0], [3, 0, 0, 0, 0, 0]])
     batch = Batch(torch.full((3, 4), 5), target.clone().fill_(BOS), target, 11, (1, 2, 3))
     step = counted(lambda: batch_loss(model, batch, 0.1).smoothed.backward())
-    assert step == training_flops(config, 3, 4, 6, pieces=11)
+    assert step == training_flops(config, 3, 4, 6, tokens=11)
 
 
 @pytest.mark.parametrize(("shape", "steps", "expected"), [(presets.base(), 1e5, 0.94e18), (presets.big(), 3e5, 9.6e18)])
 def test_the_papers_training_counted(shape: ModelConfig, steps: float, expected: float) -> None:
-    """25,000 + 25,000 tokens a step, in sentences of 25 pieces: not the devices × time × rate of Table 2."""
+    """25,000 + 25,000 tokens per step, in sentences of 25 tokens: not the devices × time × rate of Table 2."""
     assert steps * training_flops(shape, 1_000, 25, 25) == pytest.approx(expected, rel=0.02)
 
 

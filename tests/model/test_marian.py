@@ -31,7 +31,7 @@ def marian() -> Any:
 
 
 def sentences(*lengths: int, seed: int = 0) -> Tensor:
-    """Random pieces with the end symbol, right-padded."""
+    """Random tokens with the end symbol, right-padded."""
     generator = torch.Generator().manual_seed(seed)
     ids = torch.randint(EOS + 1, V, (len(lengths), max(lengths)), generator=generator)
     ends = torch.tensor(lengths)[:, None] - 1

@@ -20,7 +20,7 @@ TOLERANCE = {"rtol": 0.0, "atol": 1e-9}
 
 
 def sentences(*lengths: int, seed: int = 0) -> Tensor:
-    """Random pieces, right-padded, without special symbols."""
+    """Random tokens, right-padded, without special symbols."""
     generator = torch.Generator().manual_seed(seed)
     ids = torch.randint(4, 13, (len(lengths), max(lengths)), generator=generator)
     ids[torch.arange(max(lengths)) >= torch.tensor(lengths)[:, None]] = PAD

@@ -108,7 +108,7 @@ def test_metrics(client: TestClient) -> None:
     assert 'heedful_requests_total{path="/translate",status="200"} 1.0' in page
     assert 'heedful_requests_total{path="other",status="404"} 1.0' in page
     assert "heedful_characters_total 3.0" in page
-    assert "heedful_waiting_pieces 0.0" in page
+    assert "heedful_queued_tokens 0.0" in page
 
 
 def test_other_sites_may_ask(client: TestClient) -> None:
@@ -147,11 +147,11 @@ def test_a_body_without_a_length_is_counted_as_it_comes(client: TestClient) -> N
     assert client.post("/translate", content=chunks).status_code == 413
 
 
-def test_pieces_of_a_request_are_limited(served: ServedModel) -> None:
+def test_tokens_of_a_request_are_limited(served: ServedModel) -> None:
     text = "one two three."
-    pieces = served.pieces(text)
-    for limit, status in ((pieces, 200), (pieces - 1, 400)):
-        with TestClient(create_app(TranslationService([served], Limits(pieces=limit)))) as client:
+    tokens = served.tokens(text)
+    for limit, status in ((tokens, 200), (tokens - 1, 400)):
+        with TestClient(create_app(TranslationService([served], Limits(tokens=limit)))) as client:
             answer = client.post("/translate", json={"q": text, "source": "en", "target": "de"})
             assert answer.status_code == status, answer.text
 
@@ -181,7 +181,7 @@ def test_a_failure_is_500_and_says_no_more_than_it_should(served: ServedModel, e
 def test_busy_is_503_with_the_time_to_come_again(served: ServedModel) -> None:
     service = TranslationService([served], Limits(waiting=100))
     with TestClient(create_app(service)) as client:
-        service.batcher.pieces = 100
+        service.batcher.tokens = 100
         answer = client.post("/translate", json={"q": "a", "source": "en", "target": "de"})
         assert answer.status_code == 503
         assert int(answer.headers["retry-after"]) >= 1

@@ -52,9 +52,9 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 def ask(
-    batcher: Batcher, engine: Held, *sentences: str, n_best: int = 1, pieces: int = 1
+    batcher: Batcher, engine: Held, *sentences: str, n_best: int = 1, tokens: int = 1
 ) -> asyncio.Task[list[list[str]]]:
-    return asyncio.ensure_future(batcher.translate(engine, list(sentences), [pieces] * len(sentences), n_best))
+    return asyncio.ensure_future(batcher.translate(engine, list(sentences), [tokens] * len(sentences), n_best))
 
 
 def test_what_waits_is_translated_together_and_everyone_gets_his_own() -> None:
@@ -67,7 +67,7 @@ def test_what_waits_is_translated_together_and_everyone_gets_his_own() -> None:
         assert await first == [["a0"]]
         assert await others[0] == [["b0"], ["c0"]]
         assert await others[1] == [["d0"]]
-        assert batcher.pieces == 0
+        assert batcher.tokens == 0
 
     assert run(work).batches == [["a"], ["b", "d", "c"]]
 
@@ -103,9 +103,9 @@ def test_only_what_goes_together_is_put_together() -> None:
 
 def test_too_much_is_refused_and_said_when_to_come_again() -> None:
     async def work(batcher: Batcher, engine: Held) -> None:
-        first = ask(batcher, engine, "a", pieces=60)
+        first = ask(batcher, engine, "a", tokens=60)
         await until(lambda: len(engine.batches) == 1)
-        second = ask(batcher, engine, "b", pieces=40)
+        second = ask(batcher, engine, "b", tokens=40)
         await asyncio.sleep(0.02)
         with pytest.raises(OverloadError, match="busy") as caught:
             await batcher.translate(engine, ["c"], [1], 1)
@@ -121,11 +121,11 @@ def test_whoever_goes_makes_room_and_is_not_translated() -> None:
     async def work(batcher: Batcher, engine: Held) -> None:
         first = ask(batcher, engine, "a")
         await until(lambda: len(engine.batches) == 1)
-        gone = ask(batcher, engine, "gone", pieces=99)
+        gone = ask(batcher, engine, "gone", tokens=99)
         await asyncio.sleep(0.02)
         gone.cancel()
         await asyncio.gather(gone, return_exceptions=True)
-        assert batcher.pieces == 1
+        assert batcher.tokens == 1
         engine.go.release(100)
         await first
         assert await ask(batcher, engine, "b") == [["b0"]]
@@ -139,7 +139,7 @@ def test_a_batch_that_fails_is_said_and_the_next_one_is_translated() -> None:
         with pytest.raises(ValueError, match="broken"):
             await batcher.translate(engine, ["fails", "x"], [1, 1], 1)
         assert await batcher.translate(engine, ["x"], [1], 1) == [["x0"]]
-        assert batcher.pieces == 0
+        assert batcher.tokens == 0
 
     run(work)
 

@@ -40,7 +40,7 @@ def test_what_is_too_long_is_cut_before_it_waits(translator: Translator) -> None
     long = "ba bo ka lu " * 40
     parts = served.cut(long)
     assert len(parts) > 1
-    assert all(served.pieces(part) <= longest for part in parts)
+    assert all(served.tokens(part) <= longest for part in parts)
     assert " ".join(parts) == long.strip()
     assert served.cut("  ") == []
 

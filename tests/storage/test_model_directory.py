@@ -129,7 +129,7 @@ def test_a_configuration_that_describes_no_model(written: Path, changes: dict[st
 
 def test_vocabularies_that_differ_are_both_named(written: Path, model: Model) -> None:
     rewrite_config(written, model={**asdict(model.transformer.config), "vocab_size": 599})
-    with pytest.raises(ModelError, match=f"tokeniser has {model.tokenizer.vocab_size} pieces and the model 599"):
+    with pytest.raises(ModelError, match=f"tokenizer has {model.tokenizer.vocab_size} tokens and the model 599"):
         read_model(written)
 
 

@@ -1,4 +1,4 @@
-"""Text → pieces → the same text, whatever the text; and tokenisers that are not ours to use."""
+"""Text → tokens → the same text, whatever the text; and tokenizers that are not ours to use."""
 
 from __future__ import annotations
 
@@ -105,11 +105,11 @@ def test_many_are_encoded_as_one_by_one(tokenizer, texts, threads):
 
 
 def test_a_literal_space_mark_is_three_bytes_and_no_space(tokenizer):
-    assert tokenizer.pieces(tokenizer.encode("bada\u2581"))[-3:] == ["<0xE2>", "<0x96>", "<0x81>"]
+    assert tokenizer.tokens(tokenizer.encode("bada\u2581"))[-3:] == ["<0xE2>", "<0x96>", "<0x81>"]
     assert tokenizer.encode("bada\u2581bada") != tokenizer.encode("bada bada")
 
 
-def test_decoding_takes_numpy_like_ids_and_drops_special_pieces(tokenizer, store):
+def test_decoding_takes_numpy_like_ids_and_drops_special_tokens(tokenizer, store):
     ids = store.source(0)
     assert ids[-1] == EOS
     assert tokenizer.decode([BOS, *ids, PAD, PAD]) == tokenizer.decode(ids[:-1])
@@ -120,9 +120,9 @@ def test_half_a_character_is_decoded_all_the_same(tokenizer):
     assert tokenizer.decode([first_byte]) == "\ufffd"
 
 
-def test_pieces_join_to_the_text(tokenizer):
+def test_tokens_join_to_the_text(tokenizer):
     text = "bada kilo meto"
-    assert "".join(tokenizer.pieces(tokenizer.encode(text))).replace("\u2581", " ") == f" {text}"
+    assert "".join(tokenizer.tokens(tokenizer.encode(text))).replace("\u2581", " ") == f" {text}"
 
 
 def test_learning_is_repeatable_and_survives_its_bytes(tokenizer, make_pairs):
@@ -137,23 +137,23 @@ def test_vocabulary_is_what_was_asked_for_where_the_text_supports_it(tokenizer):
 
 def test_vocabulary_is_lowered_where_the_text_supports_less():
     small = learn(["ab ab ab"] * 10, 5_000)
-    # 4 special pieces, 256 bytes, and of the text: a, b, the space, and the merges "ab", " a", " ab" at the most.
+    # 4 special tokens, 256 bytes, and of the text: a, b, the space, and the merges "ab", " a", " ab" at the most.
     assert 4 + 256 + 3 < small.vocab_size <= 4 + 256 + 6
     assert small.decode(small.encode("ab ba c")) == "ab ba c"
 
 
-def test_frequent_words_become_single_pieces():
+def test_frequent_words_become_single_tokens():
     learnt = learn(["Dampfschiff fährt"] * 50, 400)
     assert len(learnt.encode("Dampfschiff")) == 1
 
 
 def test_special_symbols_have_their_places(tokenizer):
-    assert tokenizer.pieces([PAD, UNK, BOS, EOS]) == ["<pad>", "<unk>", "<s>", "</s>"]
+    assert tokenizer.tokens([PAD, UNK, BOS, EOS]) == ["<pad>", "<unk>", "<s>", "</s>"]
 
 
-def test_stand_in_and_space_mark_never_become_pieces():
+def test_stand_in_and_space_mark_never_become_tokens():
     learnt = learn(["x\ufdd0x\u2581x\0x"] * 100, 300)
-    names = learnt.pieces(range(learnt.vocab_size))
+    names = learnt.tokens(range(learnt.vocab_size))
     assert not any("\ufdd0" in name or "\0" in name for name in names)
     for text in ("x\ufdd0x\u2581x\0x", "\u2581x", "x x"):
         assert learnt.decode(learnt.encode(text)) == text
@@ -161,7 +161,7 @@ def test_stand_in_and_space_mark_never_become_pieces():
 
 @pytest.mark.parametrize("lines", [[], [""], ["x" * 5_000]], ids=["no lines", "empty lines", "long lines"])
 def test_nothing_to_learn_from(lines):
-    with pytest.raises(TokenizerError, match="No tokeniser can be learnt: the text has no lines short enough"):
+    with pytest.raises(TokenizerError, match="No tokenizer can be learnt: the text has no lines short enough"):
         learn(lines, 300)
 
 
@@ -172,7 +172,7 @@ def test_long_lines_do_not_disturb_the_others():
 def test_vocabulary_smaller_than_the_alphabet():
     with pytest.raises(TokenizerError) as caught:
         learn(["abcdefghij"], 262)
-    # 4 special pieces, 256 bytes, ten letters and the space.
+    # 4 special tokens, 256 bytes, ten letters and the space.
     assert str(caught.value) == (
         "data.vocab_size = 262 is too small: the text's characters and the 256 bytes alone are 271. "
         "Raise data.vocab_size above that."
@@ -240,7 +240,7 @@ def test_truncated_tokenizer_is_refused(tokenizer):
 
 def test_missing_tokenizer(tmp_path):
     with pytest.raises(
-        TokenizerError, match=re.escape(f"The tokeniser {tmp_path / 'none'} cannot be read: No such file")
+        TokenizerError, match=re.escape(f"The tokenizer {tmp_path / 'none'} cannot be read: No such file")
     ):
         Tokenizer.read(tmp_path / "none")
     with pytest.raises(TokenizerError, match="cannot be read: Is a directory"):

@@ -28,13 +28,13 @@ EVERY_KEY = {
 }
 
 
-def corpus(pairs: int, pieces: int = 15) -> CorpusSize:
-    return CorpusSize(pairs, pairs * pieces)
+def corpus(pairs: int, tokens: int = 15) -> CorpusSize:
+    return CorpusSize(pairs, pairs * tokens)
 
 
-def chosen(pairs: int, gpu: bool = False, given: Settings | None = None, pieces: int = 15) -> Recipe:
+def chosen(pairs: int, gpu: bool = False, given: Settings | None = None, tokens: int = 15) -> Recipe:
     given = given or {}
-    return recipes.build(apply(given, choose(given, corpus(pairs, pieces), gpu)))
+    return recipes.build(apply(given, choose(given, corpus(pairs, tokens), gpu)))
 
 
 @pytest.mark.parametrize("gpu", [False, True])

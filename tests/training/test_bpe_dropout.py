@@ -1,4 +1,4 @@
-"""Words in other pieces every time: the same text, a function of the seed."""
+"""Words in other tokens every time: the same text, a function of the seed."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def texts(tokenizer: Tokenizer, ids_BT: torch.Tensor) -> list[str]:
     return [tokenizer.decode(row[:-1]) for row in unpadded(ids_BT)]
 
 
-def test_other_pieces_of_the_same_text(tokenizer: Tokenizer) -> None:
+def test_other_tokens_of_the_same_text(tokenizer: Tokenizer) -> None:
     plain = tokenizer.encode_many(TEXTS)
     drawn = tokenizer.encode_at_random(TEXTS, 0.3, seed=1)
     assert [tokenizer.decode(ids) for ids in drawn] == TEXTS
@@ -50,7 +50,7 @@ def test_other_pieces_of_the_same_text(tokenizer: Tokenizer) -> None:
     assert tokenizer.encode_at_random(TEXTS, 0.3, seed=2**32 - 1) == tokenizer.encode_at_random(TEXTS, 0.3, 2**32 - 1)
 
 
-def test_the_more_merges_are_left_out_the_more_pieces(tokenizer: Tokenizer) -> None:
+def test_the_more_merges_are_left_out_the_more_tokens(tokenizer: Tokenizer) -> None:
     lengths = [sum(map(len, tokenizer.encode_at_random(TEXTS, share, 1))) for share in (0.0, 0.1, 0.5, 0.9)]
     assert lengths == sorted(set(lengths))
     assert lengths[0] == sum(map(len, tokenizer.encode_many(TEXTS)))
@@ -61,7 +61,7 @@ def test_a_space_mark_stays_one(tokenizer: Tokenizer) -> None:
     assert tokenizer.decode(tokenizer.encode_at_random([text, "ab"], 0.5, 1)[0]) == text
 
 
-def test_a_batch_has_its_own_text_in_other_pieces(store: Store, tokenizer: Tokenizer) -> None:
+def test_a_batch_has_its_own_text_in_other_tokens(store: Store, tokenizer: Tokenizer) -> None:
     plain = Batches(store, 128, seed=1)
     one, other = (Batches(store, 128, 1, resegmentation(tokenizer, recipe())) for _ in range(2))
     for number in range(plain.per_epoch):

@@ -20,7 +20,7 @@ from heedful.data.store import Store
 from heedful.model.complexity import training_flops
 from heedful.model.layers import DecoderLayer
 from heedful.model.transformer import Transformer
-from heedful.training import machine
+from heedful.training import hardware
 from heedful.training.dry_run import batch_shapes
 from heedful.training.estimate import (
     BatchShape,
@@ -244,7 +244,7 @@ def test_memory_is_what_the_machine_and_its_groups_leave(
 def test_speed_is_counted_flops_over_the_time_of_real_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a clock that moves a tenth of a second whenever it is read, and batches that grow to the budget."""
     now = iter(range(10_000))
-    monkeypatch.setattr(machine, "perf_counter", lambda: next(now) / 10)
+    monkeypatch.setattr(hardware, "perf_counter", lambda: next(now) / 10)
     config = shape_of(N=3, vocab_size=300)
     part = replace(config, N=1, vocab_size=100)
     for checkpointed in (False, True):

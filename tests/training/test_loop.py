@@ -132,7 +132,7 @@ def test_a_line_of_the_log_over_many_steps_does_not_depend_on_a_stop(
     assert_same_end(tmp_path / "straight", tmp_path / "stopped")
 
 
-def test_a_line_of_the_log_is_the_mean_over_pieces(tmp_path: Path, settings: dict[str, Any], tiny_run: Path) -> None:
+def test_a_line_of_the_log_is_the_mean_over_tokens(tmp_path: Path, settings: dict[str, Any], tiny_run: Path) -> None:
     train(out=tmp_path / "run", set={**settings, "training.log_every": 6})
     single = [entry for entry in read_log(RunDirectory(tiny_run).log) if entry["kind"] == "train"]
     tokens = np.diff([0, *(entry["tokens"] for entry in single)])

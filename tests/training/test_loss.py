@@ -105,7 +105,7 @@ def test_large_logits_do_not_overflow_in_chunks() -> None:
 
 
 def test_no_logits_of_a_whole_batch_are_kept() -> None:
-    """What the backward pass keeps is as large as states and weight, whatever the vocabulary times the pieces."""
+    """What the backward pass keeps is as large as states and weight, whatever the vocabulary times the tokens."""
     kept: list[int] = []
 
     def keep(tensor: Tensor) -> Tensor:

@@ -175,7 +175,7 @@ def test_a_directory_that_is_not_a_run_is_not_written_over(corpus: dict[str, str
     assert not (tmp_path / "mine" / ".lock").exists()
 
 
-def test_fine_tuning_starts_from_the_model_with_its_tokeniser(
+def test_fine_tuning_starts_from_the_model_with_its_tokenizer(
     corpus: dict[str, str], tmp_path: Path, tiny_run: Path
 ) -> None:
     """A rate of almost nothing: after a step, the weights are the first model's."""
@@ -219,7 +219,7 @@ def test_fine_tuning_with_another_tokeniser_shows_both_sizes(
 ) -> None:
     (tmp_path / "other.model").write_bytes(tokenizer.model)
     own = open_model(tiny_run).tokenizer.vocab_size
-    with pytest.raises(ConfigError, match=rf"\({tokenizer.vocab_size} pieces\) and --init \({own} pieces\)"):
+    with pytest.raises(ConfigError, match=rf"\({tokenizer.vocab_size} tokens\) and --init \({own} tokens\)"):
         train(out=tmp_path / "run", set={**corpus, "data.tokenizer": str(tmp_path / "other.model")}, init=tiny_run)
 
 

@@ -103,7 +103,7 @@ def test_accumulation_is_one_big_batch(parts: int) -> None:
         torch.testing.assert_close(b, a, rtol=0.0, atol=1e-7)
 
 
-def test_the_gradient_is_that_of_the_mean_over_pieces() -> None:
+def test_the_gradient_is_that_of_the_mean_over_tokens() -> None:
     batch = batch_of(random_pairs(6))
     one = updater(label_smoothing=0.2)
     expected = batch_loss(one.model, batch, 0.2)

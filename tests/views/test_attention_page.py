@@ -43,7 +43,7 @@ def test_every_weight_is_in_the_page(attention: Attention, tmp_path: Path) -> No
     write_attention_page(attention, PAIR, tmp_path / "deep" / "page.html")
     content = embedded((tmp_path / "deep" / "page.html").read_text(encoding="utf-8"))
     assert (content["N"], content["h"], content["source_text"]) == (2, 3, "the hat")
-    assert content["source"] == {"pieces": SOURCE, "words": ["the", "hat", "</s>"], "owners": [0, 1, 1, 2]}
+    assert content["source"] == {"tokens": SOURCE, "words": ["the", "hat", "</s>"], "owners": [0, 1, 1, 2]}
     for kind in KINDS:
         numbers = np.frombuffer(base64.b64decode(str(content[kind])), "<u2").astype(np.float64) / 65_535
         expected = getattr(attention, kind)
@@ -90,8 +90,8 @@ def test_the_sheet(attention: Attention, tmp_path: Path, name: str, start: bytes
 
 def test_a_long_sentence_is_drawn_coarser_not_larger(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    pieces = ["▁a"] * 200
-    long = Attention(pieces, pieces, *(torch.full((2, 3, 200, 200), 0.005) for _ in range(3)))
+    tokens = ["▁a"] * 200
+    long = Attention(tokens, tokens, *(torch.full((2, 3, 200, 200), 0.005) for _ in range(3)))
     draw_heads(long, tmp_path / "figure.png")
     width, height = struct.unpack(">II", (tmp_path / "figure.png").read_bytes()[16:24])
     assert max(width, height) <= 8_001

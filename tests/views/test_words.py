@@ -1,19 +1,19 @@
-"""Pieces to words: by hand, and the invariants of weights."""
+"""Tokens to words: by hand, and the invariants of weights."""
 
 import pytest
 import torch
 
-from heedful.views.words import group_pieces, weights_of_words
+from heedful.views.words import group_tokens, weights_of_words
 
 
 def test_words_begin_at_space_marks_and_punctuation_and_the_end_symbol_stand_alone() -> None:
-    words, owners = group_pieces(["▁Der", "▁Hu", "nd", "▁bell", "t", ".", "</s>"])
+    words, owners = group_tokens(["▁Der", "▁Hu", "nd", "▁bell", "t", ".", "</s>"])
     assert words == ["Der", "Hund", "bellt", ".", "</s>"]
     assert owners == [0, 1, 1, 2, 2, 3, 4]
 
 
-def test_a_first_piece_without_a_space_mark_begins_a_word() -> None:
-    assert group_pieces(["ab", "c", "▁d"]) == (["abc", "d"], [0, 0, 1])
+def test_a_first_token_without_a_space_mark_begins_a_word() -> None:
+    assert group_tokens(["ab", "c", "▁d"]) == (["abc", "d"], [0, 0, 1])
 
 
 def test_weights_are_summed_over_what_is_attended_to_and_averaged_over_what_attends() -> None:

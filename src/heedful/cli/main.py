@@ -80,7 +80,7 @@ def _train_options(parser: _Parser) -> None:
         help="overrides a key of the recipe",
     )
     parser.add_argument("--preset", metavar="NAME", help="a model shape: tiny, small, base, big, or a row of Table 3")
-    parser.add_argument("--init", metavar="MODEL", help="fine-tune this model, with its tokeniser")
+    parser.add_argument("--init", metavar="MODEL", help="fine-tune this model, with its tokenizer")
     parser.add_argument("--data-root", metavar="DIR", help="where a recipe's data lie (default: the recipe's folder)")
     parser.add_argument("--dry-run", action="store_true", help="only say what it would need: FLOPs, memory, time")
     _device_option(parser)
@@ -100,7 +100,7 @@ def _evaluate_options(parser: _Parser) -> None:
     _model_options(parser)
     parser.add_argument("--source", required=True, metavar="F", help="raw source text")
     parser.add_argument("--reference", required=True, metavar="F", help="its raw translation; with --trees, its trees")
-    parser.add_argument("--tokenize", choices=("13a", "none"), default="13a", help="BLEU's tokenisation (default: 13a)")
+    parser.add_argument("--tokenize", choices=("13a", "none"), default="13a", help="BLEU's tokenization (default: 13a)")
     parser.add_argument("--lowercase", action="store_true", help="score without regard to case")
     parser.add_argument("--trees", action="store_true", help="the model parses: score labelled brackets as evalb does")
     parser.add_argument("--output", metavar="F", help="also write the translations, or the trees, here")

@@ -20,12 +20,12 @@ def score(arguments: argparse.Namespace) -> None:
         pass  # whatever is wrong with the files is said before anything is printed
     pairs = read_sides(*sides)
     translator = load(arguments.model, checkpoint=arguments.checkpoint, device=arguments.device)
-    total, pieces, done = 0.0, 0, 0
+    total, tokens, done = 0.0, 0, 0
     while chunk := list(islice(pairs, _TOGETHER)):
         texts = [pair.source for pair in chunk], [pair.target for pair in chunk]
         for result in translator.score(*texts, first_line=done + 1):
-            print(f"{result.log_probability:.6f}\t{result.pieces}")
+            print(f"{result.log_probability:.6f}\t{result.tokens}")
             total += result.log_probability
-            pieces += result.pieces
+            tokens += result.tokens
         done += len(chunk)
-    print(f"perplexity {perplexity(-total / pieces):.4f} over {pieces:,} pieces", file=sys.stderr)
+    print(f"perplexity {perplexity(-total / tokens):.4f} over {tokens:,} tokens", file=sys.stderr)

@@ -73,7 +73,7 @@ def _plan_lines(report: Report) -> Iterator[str]:
     yield f"parameters: {report.estimate.parameters:,}"
     parts = f"{training.accumulate} × {training.batch_tokens:,} padded"
     mean = f"at most ({parts})" if plan.buckets is None else f"on average (at most {parts})"
-    yield f"target tokens a step: {report.estimate.tokens:,.0f} {mean}"
+    yield f"target tokens per step: {report.estimate.tokens:,.0f} {mean}"
 
 
 def _flops_lines(report: Report) -> Iterator[str]:
@@ -81,7 +81,7 @@ def _flops_lines(report: Report) -> Iterator[str]:
 
     cost, steps = report.estimate, report.plan.recipe.training.steps
     read = report.plan.buckets is not None
-    basis = "the text's own batches" if read else f"sentences taken to have {ASSUMED_LENGTH} pieces"
+    basis = "the text's own batches" if read else f"sentences taken to have {ASSUMED_LENGTH} tokens"
     yield f"FLOPs a step, counted: {_power(cost.step_flops)} ({basis})"
     yield f"FLOPs of the run, counted: {_power(cost.run_flops)} ({steps:,} steps)"
     if run := cost.papers_run:

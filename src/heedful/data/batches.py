@@ -37,7 +37,7 @@ class Batch:
     source_BS: Tensor
     target_in_BT: Tensor
     target_out_BT: Tensor
-    tokens: int  # real target pieces, the end symbol included
+    tokens: int  # real target tokens, the end symbol included
     lines: tuple[int, ...]  # where the pairs stand in the text
 
     def to(self, device: torch.device) -> Batch:
@@ -55,7 +55,7 @@ class Batches:
     def __init__(
         self, store: Store, batch_tokens: int, seed: int, resegment: Resegment | None = None, bidirectional: int = 0
     ) -> None:
-        """`resegment` gives sentences in other pieces: batches are cut before it, by the lengths stored.
+        """`resegment` gives sentences in other tokens: batches are cut before it, by the lengths stored.
 
         Of the first `bidirectional` batches every other one is reversed, from target to source.
         """
@@ -91,13 +91,13 @@ class Batches:
         return reversed_batch(batch) if number < self._bidirectional and number % 2 else batch
 
     def tokens(self, number: int) -> int:
-        """Real target pieces of a batch, without reading it."""
+        """Real target tokens of a batch, without reading it."""
         return int(self._shapes.tokens_N[self._place(number)[1]])
 
     def padding(self) -> float:
         """The share of all positions of both sides that is padding; the same for every epoch."""
         pairs, source, target, _ = self._shapes
-        return 1 - self._store.buckets.pieces / int((pairs * (source + target)).sum())
+        return 1 - self._store.buckets.tokens / int((pairs * (source + target)).sum())
 
     def worst(self) -> Batch:
         """The batch that needs most memory: logits and activations grow with the padded target positions."""
@@ -160,7 +160,7 @@ def _batch(source_BS: Tensor, target_out_BT: Tensor, lines: tuple[int, ...]) -> 
 
 
 def unpadded(ids_BT: Tensor) -> list[list[int]]:
-    return [[piece for piece in row if piece != PAD] for row in ids_BT.tolist()]
+    return [[token for token in row if token != PAD] for row in ids_BT.tolist()]
 
 
 def pad(sentences: Sequence[Sentence]) -> Tensor:

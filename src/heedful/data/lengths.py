@@ -20,7 +20,7 @@ _SPAN = 2**31  # above every length
 
 
 class LengthBuckets(NamedTuple):
-    """Pairs alike in both lengths, in order: pieces of their source, of their target, and how many they are."""
+    """Pairs alike in both lengths, in order: tokens of their source, of their target, and how many they are."""
 
     source_G: Numbers
     target_G: Numbers
@@ -32,17 +32,17 @@ class LengthBuckets(NamedTuple):
         return np.concatenate([np.zeros(1, np.int64), np.cumsum(self.count_G)])
 
     @property
-    def pieces(self) -> int:
+    def tokens(self) -> int:
         """Of both sides of all pairs."""
-        return int((self.count_G * self.source_G).sum()) + self.target_pieces
+        return int((self.count_G * self.source_G).sum()) + self.target_tokens
 
     @property
-    def target_pieces(self) -> int:
+    def target_tokens(self) -> int:
         return int((self.count_G * self.target_G).sum())
 
 
 class Shapes(NamedTuple):
-    """Of every batch: pairs, longest source and target, and real target pieces."""
+    """Of every batch: pairs, longest source and target, and real target tokens."""
 
     pairs_N: Numbers
     source_N: Numbers

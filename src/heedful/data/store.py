@@ -1,6 +1,6 @@
-"""A tokenised corpus on disk, memory-mapped: training reads what it needs, whatever the corpus's size.
+"""A tokenized corpus on disk, memory-mapped: training reads what it needs, whatever the corpus's size.
 
-A store is a directory: the pieces of one side after the other (`source.ids`, `target.ids`, each sentence with its end
+A store is a directory: the tokens of one side after the other (`source.ids`, `target.ids`, each sentence with its end
 symbol), where each sentence begins (`*.offsets`), the number of its line in the text (`lines`), the pairs in order of
 length (`by_length`) and the buckets of that order (`buckets`), and `store.json`.
 """
@@ -26,10 +26,10 @@ from heedful.text.tokenizer import Tokenizer
 
 Ids = npt.NDArray[np.integer[Any]]
 
-_CHUNK = 10_000  # pairs tokenised together
+_CHUNK = 10_000  # pairs tokenized together
 _STRETCH = 500_000  # pairs put in order of length together
-# A line of more characters than this many a piece is too long whatever its pieces: it is not even tokenised.
-_MOST_CHARACTERS_A_PIECE = 64
+# A line of more characters than this many a token is too long whatever its tokens: it is not even tokenized.
+_MOST_CHARACTERS_PER_TOKEN = 64
 
 
 @dataclass
@@ -39,7 +39,7 @@ class FilterReport:
     read: int = 0
     kept: int = 0
     empty: int = 0  # a side with nothing but white space
-    too_long: int = 0  # a side of more than max_length pieces
+    too_long: int = 0  # a side of more than max_length tokens
     uneven: int = 0  # one side more than max_ratio times as long as the other
 
     def __str__(self) -> str:
@@ -79,7 +79,7 @@ class Store:
         return self._sentence("target", index)
 
     def lengths(self, side: str) -> Lengths:
-        """Pieces of every sentence of a side, the end symbol included."""
+        """Tokens of every sentence of a side, the end symbol included."""
         return np.diff(self._offsets[side]).astype(np.int32)
 
     def _check_sizes(self) -> None:
@@ -92,7 +92,7 @@ class Store:
             raise ValueError("line numbers incomplete")
         if not len(self.by_length) == self.buckets.count_G.sum() == len(self):
             raise ValueError("order of length incomplete")
-        if self.buckets.pieces != sum(map(len, self._ids.values())) or any((side < 1).any() for side in self.buckets):
+        if self.buckets.tokens != sum(map(len, self._ids.values())) or any((side < 1).any() for side in self.buckets):
             raise ValueError("lengths damaged")
 
     def _sentence(self, side: str, index: int) -> Ids:
@@ -114,12 +114,12 @@ def write_store(
     facts: dict[str, str],
     threads: int = 1,
 ) -> Store:
-    """Tokenises pairs into a new store, in memory that does not grow with it. `facts`: digests and the like."""
+    """Tokenizes pairs into a new store, in memory that does not grow with it. `facts`: digests and the like."""
     dtype = np.dtype(np.uint16 if tokenizer.vocab_size <= 2**16 else np.uint32)
     report = FilterReport()
     with new_directory(directory) as unfinished:
         with _Writer(unfinished, dtype) as writer:
-            for kept in _tokenised(pairs, tokenizer, rules, report, threads):
+            for kept in _tokenized(pairs, tokenizer, rules, report, threads):
                 writer.add(kept)
         buckets = length_buckets(_chunks(unfinished, report.kept))
         with (unfinished / "by_length").open("wb") as file:
@@ -148,7 +148,7 @@ class _Kept:
     target: list[int]
 
 
-def _tokenised(
+def _tokenized(
     pairs: Iterable[Pair], tokenizer: Tokenizer, rules: DataConfig, report: FilterReport, threads: int
 ) -> Iterator[list[_Kept]]:
     candidates = _candidates(pairs, rules, report)
@@ -163,13 +163,13 @@ def _tokenised(
 
 
 def _candidates(pairs: Iterable[Pair], rules: DataConfig, report: FilterReport) -> Iterator[tuple[int, Pair]]:
-    """Line number and text of the pairs worth tokenising; a chunk never holds the lines that are far too long."""
+    """Line number and text of the pairs worth tokenizing; a chunk never holds the lines that are far too long."""
     for line, pair in enumerate(pairs, start=1):
         report.read += 1
         cleaned = Pair(*(clean(text, rules.lowercase) for text in pair))
         if not (cleaned.source and cleaned.target):
             report.empty += 1
-        elif max(map(len, cleaned)) > _MOST_CHARACTERS_A_PIECE * rules.max_length:
+        elif max(map(len, cleaned)) > _MOST_CHARACTERS_PER_TOKEN * rules.max_length:
             report.too_long += 1
         else:
             yield line, cleaned

@@ -28,7 +28,7 @@ class DecoderCache:
         self._decoder = decoder
         self._beam = beam
         self._sentences = 0  # B
-        self._longest = 0  # S, pieces of the longest source
+        self._longest = 0  # S, tokens of the longest source
         self._first = 0  # steps `first` to `end` - 1 have places that are used
         self._end = 0
         self._memory: list[Tensor] = []  # keys and values of the encoder's output, a layer: 2×B×H×S×K
@@ -63,7 +63,7 @@ class DecoderCache:
         self._path_BWP = path_BWP
 
     def step(self, last_R: Tensor, position_R: Tensor) -> Tensor:
-        """Logits R×V of the piece after `last_R`, the newest piece of each of the R = B·W hypotheses."""
+        """Logits R×V of the token after `last_R`, the newest token of each of the R = B·W hypotheses."""
         B, W, S = self._sentences, self._beam, self._longest
         x_RD = self._decoder.embedded(last_R, position_R)
         self._lengthen_paths(x_RD)
@@ -88,7 +88,7 @@ class DecoderCache:
             self._path_BWP = self._path_BWP.gather(1, origins_BW[:, :, None].expand_as(self._path_BWP))
 
     def narrow(self, steps: int, longest: int) -> None:
-        """Only the last `steps` steps' places are on a path now, and no source has more than `longest` pieces."""
+        """Only the last `steps` steps' places are on a path now, and no source has more than `longest` tokens."""
         first = self._end - steps
         self._path_BWP = self._path_BWP[:, :, (first - self._first) * self._beam :]
         self._first, self._longest = first, longest
@@ -103,7 +103,7 @@ class DecoderCache:
         self._sentences = len(rows)
 
     def _lengthen_paths(self, x_RD: Tensor) -> None:
-        """Every path by the place of its newest piece, for which there is room."""
+        """Every path by the place of its newest token, for which there is room."""
         B, W, _ = self._path_BWP.shape
         own_WW = x_RD.new_full((W, W), -math.inf).fill_diagonal_(0.0)
         self._path_BWP = torch.cat([self._path_BWP, own_WW.expand(B, W, W)], dim=2)

@@ -72,11 +72,11 @@ class SearchDecoder:
         self.layers = [SearchLayer(layer, kind) for layer in model.decoder]
         self.logits: Projection = kind(model.embedding.weight_VD.detach(), None)
 
-    def embedded(self, pieces_R: Tensor, position_R: Tensor) -> Tensor:
+    def embedded(self, tokens_R: Tensor, position_R: Tensor) -> Tensor:
         """Section 3.4 and 3.5, each row at a position of its own."""
         embedding = self.model.embedding
         positions_TD = embedding.positions(int(position_R.max()) + 1)
-        return F.embedding(pieces_R, embedding.weight_VD) * embedding.scale + positions_TD[position_R]
+        return F.embedding(tokens_R, embedding.weight_VD) * embedding.scale + positions_TD[position_R]
 
 
 class SearchLayer:

@@ -1,7 +1,7 @@
 """Beam search (section 6.1); greedy search is a beam of one.
 
-A hypothesis Y that has ended scores log P(Y|X) / ((5 + |Y|) / 6)^α, |Y| counted in pieces with the end symbol
-(the length penalty of GNMT). It has at most source pieces + max_extra pieces: at the last position only the end symbol
+A hypothesis Y that has ended scores log P(Y|X) / ((5 + |Y|) / 6)^α, |Y| counted in tokens with the end symbol
+(the length penalty of GNMT). It has at most source tokens + max_extra tokens: at the last position only the end symbol
 is allowed.
 """
 
@@ -26,7 +26,7 @@ _AT_ONCE = 8  # sentences come and go by an eighth of the batch: the encoder has
 
 
 class Hypothesis(NamedTuple):
-    """Pieces with the end symbol, their log-probability, and the score that ranks them."""
+    """Tokens with the end symbol, their log-probability, and the score that ranks them."""
 
     ids: tuple[int, ...]
     log_probability: float
@@ -51,7 +51,7 @@ def beam_search(
 ) -> list[list[Hypothesis]]:
     """The `n_best` hypotheses of each sentence (ids with the end symbol), best first (fewer where fewer exist).
 
-    At most `tokens` padded source pieces times the beam are searched together (0: all of them); where sentences
+    At most `tokens` padded source tokens times the beam are searched together (0: all of them); where sentences
     end, waiting ones come in. `decoder` is the model's own, made ready before; without it, it is made here.
     """
     sentences = [_Sentence(source, len(source) + max_extra, beam) for source in sources]
@@ -69,9 +69,9 @@ def beam_search(
 
 
 def likeliest(logits_RV: Tensor, at_limit_R: Tensor | None, count: int) -> tuple[Tensor, Tensor]:
-    """The `count` likeliest pieces of each row that may be said, best first, and their true log-probabilities.
+    """The `count` likeliest tokens of each row that may be said, best first, and their true log-probabilities.
 
-    Where the limit is reached, that is the end symbol alone. Fewer where there are fewer pieces.
+    Where the limit is reached, that is the end symbol alone. Fewer where there are fewer tokens.
     """
     log_p_RV = logits_RV.float().log_softmax(dim=1)
     log_p_RV[:, _NEVER_SAID] = -math.inf
@@ -79,11 +79,11 @@ def likeliest(logits_RV: Tensor, at_limit_R: Tensor | None, count: int) -> tuple
         end_R = log_p_RV[at_limit_R, EOS]
         log_p_RV[at_limit_R] = -math.inf
         log_p_RV[at_limit_R, EOS] = end_R
-    values, pieces = log_p_RV.topk(min(count, log_p_RV.shape[1]), dim=1)
-    return values, pieces
+    values, tokens = log_p_RV.topk(min(count, log_p_RV.shape[1]), dim=1)
+    return values, tokens
 
 
-Prefix = tuple["Prefix | None", int]  # what was said before, and the newest piece: hypotheses share their beginnings
+Prefix = tuple["Prefix | None", int]  # what was said before, and the newest token: hypotheses share their beginnings
 
 
 @dataclass
@@ -91,9 +91,9 @@ class _Sentence:
     """A source sentence, its W live hypotheses and those that have ended."""
 
     source: list[int]
-    limit: int  # most pieces of a hypothesis, the end symbol included
+    limit: int  # most tokens of a hypothesis, the end symbol included
     beam: InitVar[int]
-    said: int = 0  # pieces of its live hypotheses
+    said: int = 0  # tokens of its live hypotheses
     prefixes: list[Prefix] = field(init=False)
     scores: list[float] = field(init=False)  # log-probabilities; -inf: there is none
     finished: list[Hypothesis] = field(default_factory=list)
@@ -103,7 +103,7 @@ class _Sentence:
         self.scores = [0.0] + [-math.inf] * (beam - 1)  # all begin alike: only one of them counts
 
 
-Extension = tuple[float, int, int]  # score, the hypothesis (0 … W-1) that it goes on from, and its new piece
+Extension = tuple[float, int, int]  # score, the hypothesis (0 … W-1) that it goes on from, and its new token
 
 
 class _Beams:
@@ -111,7 +111,7 @@ class _Beams:
 
     Each step takes the 2W best extensions of a sentence. Those of the first W that end are finished; the best W that
     do not end live on. A sentence is over when no live one can still win, or when W have finished and none is ahead.
-    With W = 1 this is greedy search. What takes time for every piece of the vocabulary is done by tensors, what there
+    With W = 1 this is greedy search. What takes time for every token of the vocabulary is done by tensors, what there
     is only a handful of for each sentence, by lists: an operation on a small tensor costs more than both.
     """
 
@@ -136,7 +136,7 @@ class _Beams:
         self._cache.admit(self._model.encode(source_BS), free)
 
     def advance(self) -> None:
-        """One more piece for every live hypothesis."""
+        """One more token for every live hypothesis."""
         origins = [
             self._extend(sentence, extensions) if sentence is not None else [0] * self.beam
             for sentence, extensions in zip(self._rows, self._best_extensions(), strict=True)
@@ -161,30 +161,30 @@ class _Beams:
         """Of each row, best first; those of a free row mean nothing."""
         W, nobody = self.beam, _Sentence([], limit=2, beam=self.beam)  # who never comes to the limit
         sentences = [sentence or nobody for sentence in self._rows]
-        last_R = self._tensor([piece for s in sentences for _, piece in s.prefixes])
+        last_R = self._tensor([token for s in sentences for _, token in s.prefixes])
         position_R = self._tensor([s.said for s in sentences for _ in range(W)])
         score_R1 = self._tensor([[score] for s in sentences for score in s.scores])
         at_limit = [s.said == s.limit - 1 for s in sentences for _ in range(W)]
         logits_RV = self._cache.step(last_R, position_R)
         # No more than 2W of the best 2W extensions of a sentence come from one hypothesis.
-        log_p_RC, pieces_RC = likeliest(logits_RV, self._tensor(at_limit) if any(at_limit) else None, 2 * W)
+        log_p_RC, tokens_RC = likeliest(logits_RV, self._tensor(at_limit) if any(at_limit) else None, 2 * W)
         B, C = len(sentences), log_p_RC.shape[1]
         scores, flat = (score_R1 + log_p_RC).view(B, W * C).topk(min(2 * W, W * C), dim=1)
-        pieces = pieces_RC.view(B, W * C).gather(1, flat)
-        rows = zip(scores.tolist(), (flat // C).tolist(), pieces.tolist(), strict=True)
+        tokens = tokens_RC.view(B, W * C).gather(1, flat)
+        rows = zip(scores.tolist(), (flat // C).tolist(), tokens.tolist(), strict=True)
         return [list(zip(*row, strict=True)) for row in rows]
 
     def _extend(self, sentence: _Sentence, extensions: list[Extension]) -> list[int]:
         """The sentence's next hypotheses; from which of the last ones each of them goes on."""
         before = sentence.prefixes
         sentence.said += 1
-        for score, origin, piece in extensions[: self.beam]:
-            if piece == EOS and score > -math.inf:
-                ids = (*_pieces(before[origin]), EOS)
+        for score, origin, token in extensions[: self.beam]:
+            if token == EOS and score > -math.inf:
+                ids = (*_tokens(before[origin]), EOS)
                 ranked = score / length_penalty(sentence.said, self.alpha)
                 sentence.finished.append(Hypothesis(ids, score, ranked))
         live = [extension for extension in extensions if extension[2] != EOS][: self.beam]
-        sentence.prefixes = [(before[origin], piece) for _, origin, piece in live]
+        sentence.prefixes = [(before[origin], token) for _, origin, token in live]
         sentence.scores = [score for score, _, _ in live]
         return [origin for _, origin, _ in live]
 
@@ -204,11 +204,11 @@ class _Beams:
         return torch.tensor(values, device=self._device)
 
 
-def _pieces(prefix: Prefix) -> list[int]:
+def _tokens(prefix: Prefix) -> list[int]:
     """Without the start symbol."""
-    pieces = []
-    before, piece = prefix
+    tokens = []
+    before, token = prefix
     while before is not None:
-        pieces.append(piece)
-        before, piece = before
-    return pieces[::-1]
+        tokens.append(token)
+        before, token = before
+    return tokens[::-1]

@@ -26,9 +26,9 @@ log = logging.getLogger("heedful")
 
 
 class Attention(NamedTuple):
-    """What every head attended to: weights[layer, head, row, column], rows and columns named by pieces.
+    """What every head attended to: weights[layer, head, row, column], rows and columns named by tokens.
 
-    The decoder's rows are positions, each named by the piece that it says next.
+    The decoder's rows are positions, each named by the token that it says next.
     """
 
     source: list[str]
@@ -42,14 +42,14 @@ class Attention(NamedTuple):
 class Translation:
     text: str
     score: float  # log-probability / ((5 + |Y|) / 6)^alpha; 0 for an empty line
-    tokens: tuple[str, ...]  # the pieces of the text, without the end symbol
+    tokens: tuple[str, ...]  # the tokens of the text, without the end symbol
     alternatives: tuple[Translation, ...] = ()  # the next best, if asked for
     attention: Attention | None = None  # if asked for; None for an empty line and one translated in parts
 
 
 class PairScore(NamedTuple):
     log_probability: float  # natural logarithm
-    pieces: int  # of the target, the end symbol included
+    tokens: int  # of the target, the end symbol included
 
 
 _EMPTY = Translation("", 0.0, ())
@@ -121,10 +121,10 @@ class Translator:
         pairs = [(self.ids(source), self.ids(target)) for source, target in sides]
         results: list[PairScore] = [PairScore(0.0, 0)] * len(pairs)
         longest = [max(map(len, pair)) for pair in pairs]
-        for number, pieces in enumerate(longest, start=first_line):
-            if pieces > self.model.text.max_length:
+        for number, tokens in enumerate(longest, start=first_line):
+            if tokens > self.model.text.max_length:
                 raise InputError(
-                    f"Line {number} has {pieces} pieces, more than the {self.model.text.max_length} that this model "
+                    f"Line {number} has {tokens} tokens, more than the {self.model.text.max_length} that this model "
                     "was trained on: its probability would mean nothing. Split it."
                 )
         decoding = self.model.decoding
@@ -151,12 +151,12 @@ class Translator:
         """The line itself, or its sentences where it is longer than anything the model was trained on."""
         longest = self.model.text.max_length
         line = clean(check_text(line, f"line {number}"), self.model.text.lowercase)
-        # A piece has at least one byte: most lines need no tokenising to know that they fit.
+        # A token has at least one byte: most lines need no tokenizing to know that they fit.
         if not line or len(line.encode("utf-8")) + 2 <= longest or len(self.ids(line)) <= longest:
             return [line]
         parts = split_text(line, lambda part: len(self.ids(part)) <= longest)
         log.warning(
-            "line %d is longer than the %d pieces this model was trained on; translated in %d parts",
+            "line %d is longer than the %d tokens this model was trained on; translated in %d parts",
             number,
             longest,
             len(parts),
@@ -196,7 +196,7 @@ class Translator:
     def _text(self, hypothesis: Hypothesis) -> Translation:
         ids = hypothesis.ids[:-1]
         tokenizer = self.model.tokenizer
-        return Translation(one_line(tokenizer.decode(ids)), hypothesis.score, tuple(tokenizer.pieces(ids)))
+        return Translation(one_line(tokenizer.decode(ids)), hypothesis.score, tuple(tokenizer.tokens(ids)))
 
     @torch.inference_mode()
     def attention(self, source: list[int], target: list[int]) -> Attention:
@@ -204,7 +204,7 @@ class Translator:
         source_1S = torch.tensor([source], device=self.device)
         target_1T = torch.tensor([[BOS, *target[:-1]]], device=self.device)
         weights: AttentionWeights = self.model.transformer.attention_weights(source_1S, target_1T)
-        names = self.model.tokenizer.pieces
+        names = self.model.tokenizer.tokens
         return Attention(names(source), names(target), *(w[:, 0].cpu() for w in weights))
 
     @torch.inference_mode()

@@ -46,10 +46,10 @@ def _check(hypotheses: Sequence[str], references: Sequence[str]) -> None:
 
 
 def require_raw(references: Sequence[str]) -> None:
-    """Refuses references in subword pieces: a score on those is no BLEU, and looks like a better one."""
+    """Refuses references in subwords: a score on those is no BLEU, and looks like a better one."""
     for number, line in enumerate(references, start=1):
         if "\u2581" in line or "@@ " in line:
             raise InputError(
-                f"Reference line {number} looks like subword pieces ({line[:40]!r}). BLEU is defined on raw text: "
-                "give the untokenised references."
+                f"Reference line {number} looks like subwords ({line[:40]!r}). BLEU is defined on raw text: "
+                "give the untokenized references."
             )

@@ -1,6 +1,6 @@
 """A CTranslate2 model: the same weights for the engine that LibreTranslate and Argos Translate run.
 
-model.bin · config.json · shared_vocabulary.json · sentencepiece.model (the tokeniser, for whoever calls it)
+model.bin · config.json · shared_vocabulary.json · sentencepiece.model (the tokenizer, for whoever calls it)
 
 docs/formats.md lists what its search does otherwise than ours.
 """
@@ -47,12 +47,12 @@ def _filled(model: Model, quantization: str | None) -> Any:
         _fill_encoder_layer(theirs, ours)
     for theirs, above in zip(spec.decoder.layer, transformer.decoder, strict=True):
         _fill_decoder_layer(theirs, above)
-    names = model.tokenizer.pieces(range(model.tokenizer.vocab_size))
+    names = model.tokenizer.tokens(range(model.tokenizer.vocab_size))
     spec.register_source_vocabulary(names)
     spec.register_target_vocabulary(names)
     spec.config.unk_token, spec.config.bos_token, spec.config.eos_token = (names[one] for one in (UNK, BOS, EOS))
     spec.config.decoder_start_token = names[BOS]
-    spec.config.add_source_eos = True  # who calls it gives pieces; the end symbol that training had is added there
+    spec.config.add_source_eos = True  # who calls it gives tokens; the end symbol that training had is added there
     spec.validate()
     spec.optimize(quantization=quantization)
     return spec
@@ -69,7 +69,7 @@ def _specs() -> Any:
 
 
 def _fill_ends(spec: Any, model: Model) -> None:
-    """The one matrix of embeddings in its three places, positions, and the pieces that are never said."""
+    """The one matrix of embeddings in its three places, positions, and the tokens that are never said."""
     embedding = model.transformer.embedding
     weight = _numbers(embedding.weight_VD)
     bias_V = torch.zeros(embedding.weight_VD.shape[0])

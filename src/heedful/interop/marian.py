@@ -33,7 +33,7 @@ EMBEDDING, BIAS = "model.shared.weight", "final_logits_bias"
 def write_marian(model: Model, directory: Path) -> None:
     """What `MarianMTModel.from_pretrained` and `MarianTokenizer.from_pretrained` read."""
     shape = marian_shape(model.transformer.config, positions_needed(model))
-    names = model.tokenizer.pieces(range(model.tokenizer.vocab_size))
+    names = model.tokenizer.tokens(range(model.tokenizer.vocab_size))
     texts = {
         CONFIG: {**shape, "heedful": {"text": asdict(model.text), "decoding": asdict(model.decoding)}},
         GENERATION: _generation(model, shape),
@@ -108,7 +108,7 @@ def sines_then_cosines(d_model: int) -> Tensor:
 
 @torch.no_grad()
 def marian_weights(ours: Transformer) -> dict[str, Tensor]:
-    """Our weights by Marian's names, and the bias that keeps search from pieces that are never said."""
+    """Our weights by Marian's names, and the bias that keeps search from tokens that are never said."""
     order = sines_then_cosines(ours.config.d_model)
     bias_1V = torch.zeros(1, ours.config.vocab_size, dtype=ours.embedding.weight_VD.dtype)
     bias_1V[0, list(NEVER_SAID)] = NEVER

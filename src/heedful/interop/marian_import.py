@@ -1,7 +1,7 @@
 """From a directory of Hugging Face's Marian: one that heedful wrote, fine-tuned there perhaps, or one of its kind.
 
-Of its kind: ReLU, sinusoids, one SentencePiece model with byte fallback for both sides, and our special pieces. The
-models that are published under Marian's name have another activation and two tokenisers; each difference is refused by
+Of its kind: ReLU, sinusoids, one SentencePiece model with byte fallback for both sides, and our special tokens. The
+models that are published under Marian's name have another activation and two tokenizers; each difference is refused by
 name.
 """
 
@@ -36,7 +36,7 @@ from heedful.model.transformer import Transformer
 from heedful.storage.model_directory import Model, TextFacts, of_types, read_tensors, require_size, with_weights
 from heedful.text.tokenizer import Tokenizer
 
-_MOST_JSON = 50_000_000  # bytes: a vocabulary of a million pieces
+_MOST_JSON = 50_000_000  # bytes: a vocabulary of a million tokens
 # What their files may have beside our weights: the same matrix under other names, and sinusoids.
 _COPIES = ("lm_head.weight", "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight")
 _TABLES = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
@@ -106,14 +106,14 @@ def _config(content: Mapping[str, Any], path: Path) -> ModelConfig:
 def _read_tokenizer(directory: Path, config: ModelConfig) -> Tokenizer:
     tokenizer = Tokenizer.read(directory / SOURCE)
     if Tokenizer.read(directory / TARGET).model != tokenizer.model:
-        raise ModelError(f"{directory}: {SOURCE} and {TARGET} differ; a model of heedful has one tokeniser for both.")
+        raise ModelError(f"{directory}: {SOURCE} and {TARGET} differ; a model of heedful has one tokenizer for both.")
     if tokenizer.vocab_size != config.vocab_size:
         raise ModelError(
-            f"{directory}: the tokeniser has {tokenizer.vocab_size} pieces and the model {config.vocab_size}."
+            f"{directory}: the tokenizer has {tokenizer.vocab_size} tokens and the model {config.vocab_size}."
         )
-    pieces = tokenizer.pieces(range(tokenizer.vocab_size))
-    if _read_json(directory / VOCABULARY) != {piece: number for number, piece in enumerate(pieces)}:
-        raise ModelError(f"{directory / VOCABULARY} numbers the pieces otherwise than {SOURCE} does.")
+    tokens = tokenizer.tokens(range(tokenizer.vocab_size))
+    if _read_json(directory / VOCABULARY) != {token: number for number, token in enumerate(tokens)}:
+        raise ModelError(f"{directory / VOCABULARY} numbers the tokens otherwise than {SOURCE} does.")
     return tokenizer
 
 

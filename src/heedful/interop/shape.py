@@ -6,7 +6,7 @@ from heedful.config import BOS, PAD, UNK, ModelConfig
 from heedful.errors import ModelError
 from heedful.storage.model_directory import Model
 
-# Pieces that search never says. Other tools know of no such rule, so it goes into the weights: a bias of the projection
+# Tokens that search never says. Other tools know of no such rule, so it goes into the weights: a bias of the projection
 # that no logit makes up for, and that half precision can still hold.
 NEVER_SAID = (PAD, UNK, BOS)
 NEVER = -10_000.0

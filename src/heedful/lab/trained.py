@@ -112,7 +112,7 @@ def compared(
             losses = f"{one.training_nll:.3f}", f"{one.nll:.3f}", f"{exp(one.nll):.2f}"
             rows.append([one.name, f"{one.parameters:,}", *losses, f"{one.bleu:.1f}"])
         columns = ("", "parameters", "training nll", "validation nll", "validation perplexity", "test BLEU")
-        picture = Picture([one.curve for one in found], "steps", "validation nll, nats a piece")
+        picture = Picture([one.curve for one in found], "steps", "validation nll, nats per token")
         return Finding(columns, rows, *judged(setting, *judge(found)), picture)
 
     return run

@@ -24,7 +24,7 @@ heads = compared({f"{h} head{'s' * (h > 1)}": {"model.h": h} for h in (1, 4, 16)
 def _key_size(found: list[Trained]) -> Verdict:
     full, *smaller = found
     differences = ", ".join(f"{one.name} {one.nll - full.nll:+.3f}" for one in smaller)
-    return all(one.nll > full.nll for one in smaller), f"nats a piece, beside {full.name}: {differences}."
+    return all(one.nll > full.nll for one in smaller), f"nats per token, beside {full.name}: {differences}."
 
 
 key_size = compared({f"d_k = {d_k}": {"model.d_k": d_k, "model.d_v": 16} for d_k in (16, 4, 2)}, _key_size)
@@ -35,7 +35,8 @@ def _size(found: list[Trained]) -> Verdict:
     losses = [one.nll for one in in_order]
     least, most = in_order[0].parameters, in_order[-1].parameters
     return losses == sorted(losses, reverse=True), (
-        f"from {least:,} to {most:,} parameters validation goes from {losses[0]:.3f} to {losses[-1]:.3f} nats a piece."
+        f"from {least:,} to {most:,} parameters validation goes from {losses[0]:.3f} to {losses[-1]:.3f} nats "
+        "per token."
     )
 
 
@@ -61,7 +62,7 @@ dropout = compared({f"dropout {p}": {"model.dropout": p, **_FEW} for p in (0.0, 
 
 def _positions(found: list[Trained]) -> Verdict:
     difference = found[1].nll - found[0].nll
-    return abs(difference) < 0.05, f"learned positions differ by {difference:+.3f} nats a piece."
+    return abs(difference) < 0.05, f"learned positions differ by {difference:+.3f} nats per token."
 
 
 positions = compared({kind: {"model.positions": kind} for kind in ("sinusoidal", "learned")}, _positions)
@@ -80,7 +81,7 @@ smoothing = compared({f"ε = {e}": {"training.label_smoothing": e} for e in (0.0
 
 def _warmup(found: list[Trained]) -> Verdict:
     cold, warm = found
-    return warm.nll < cold.nll, f"without warm-up {cold.nll:.3f} nats a piece, with it {warm.nll:.3f}."
+    return warm.nll < cold.nll, f"without warm-up {cold.nll:.3f} nats per token, with it {warm.nll:.3f}."
 
 
 # From step 100 on both have the same rate (Eq. 3); before, the first one's falls to it and the second one's rises.

@@ -78,18 +78,18 @@ def stacks_flops(config: ModelConfig, B: int, S: int, T: int) -> int:
     return B * config.N * (encoder + decoder)
 
 
-def logits_flops(config: ModelConfig, pieces: int) -> int:
+def logits_flops(config: ModelConfig, tokens: int) -> int:
     """The projection to the vocabulary (section 3.4); embedding is a look-up and costs none."""
-    return 2 * pieces * config.d_model * config.vocab_size
+    return 2 * tokens * config.d_model * config.vocab_size
 
 
-def forward_flops(config: ModelConfig, B: int, S: int, T: int, pieces: int | None = None) -> int:
-    """The whole Transformer for a batch of B pairs padded to S and T; logits for `pieces` positions (default: all)."""
-    return stacks_flops(config, B, S, T) + logits_flops(config, B * T if pieces is None else pieces)
+def forward_flops(config: ModelConfig, B: int, S: int, T: int, tokens: int | None = None) -> int:
+    """The whole Transformer for a batch of B pairs padded to S and T; logits for `tokens` positions (default: all)."""
+    return stacks_flops(config, B, S, T) + logits_flops(config, B * T if tokens is None else tokens)
 
 
 def training_flops(
-    config: ModelConfig, B: int, S: int, T: int, pieces: int | None = None, checkpointed: bool = False
+    config: ModelConfig, B: int, S: int, T: int, tokens: int | None = None, checkpointed: bool = False
 ) -> int:
     """Forward and backward: three times forward.
 
@@ -98,4 +98,4 @@ def training_flops(
     stacks' forward pass once more.
     """
     again = stacks_flops(config, B, S, T) if checkpointed else 0
-    return 3 * forward_flops(config, B, S, T, pieces) + again
+    return 3 * forward_flops(config, B, S, T, tokens) + again

@@ -43,7 +43,7 @@ class Transformer(nn.Module):
             initialise(self)
 
     def forward(self, source_BS: Tensor, target_BT: Tensor) -> Tensor:
-        """Logits B×T×V of the piece after each of `target_BT`, a target shifted right behind the start symbol."""
+        """Logits B×T×V of the token after each of `target_BT`, a target shifted right behind the start symbol."""
         return self.embedding.logits(self.decode(target_BT, self.encode(source_BS)))
 
     def encode(self, source_BS: Tensor) -> Memory:
@@ -92,7 +92,7 @@ class Transformer(nn.Module):
 
 
 def padding_mask(ids_BS: Tensor) -> Tensor | None:
-    """B×1×1×S, True where there is a piece; None where there is no padding, which is faster."""
+    """B×1×1×S, True where there is a token; None where there is no padding, which is faster."""
     real_BS = ids_BS != PAD
     return None if bool(real_BS.all()) else real_BS[:, None, None, :]
 

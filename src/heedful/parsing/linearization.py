@@ -2,8 +2,8 @@
 
 bS bNP wDT wNN eNP bVP wVBZ eVP eS: bNP begins an NP, eNP ends it, and a word is w and its tag. The tags are not scored:
 they are there for the model to learn from, that it may look at the word it has come to (Vinyals et al. 2015, with far
-more trees, have one symbol for all words). Letters alone, because a tokeniser that learns its pieces by script
-would cut (NP in two; so each symbol is one piece.
+more trees, have one symbol for all words). Letters alone, because a tokenizer that learns its tokens by script
+would cut (NP in two; so each symbol is one token.
 """
 
 from __future__ import annotations

@@ -21,8 +21,8 @@ from heedful.errors import HeedfulError
 from heedful.serving.engine import Engine
 
 T = TypeVar("T")
-TOGETHER = 1_000  # pieces of a batch: more are hardly translated faster, and whoever comes next waits for all of them
-_FIRST_GUESS = 500.0  # pieces a second, before any was translated
+TOGETHER = 1_000  # tokens of a batch: more are hardly translated faster, and whoever comes next waits for all of them
+_FIRST_GUESS = 500.0  # tokens per second, before any was translated
 _SMOOTHING = 0.2  # the weight of the newest batch in the speed
 
 
@@ -40,7 +40,7 @@ class Job:
 
     engine: Engine
     sentences: list[str]
-    pieces: list[int]  # of each sentence
+    tokens: list[int]  # of each sentence
     n_best: int
     answer: asyncio.Future[list[list[str]]]
     taken: int = 0
@@ -51,9 +51,9 @@ class Batcher:
     """`start` it on a running event loop, `close` it there."""
 
     def __init__(self, waiting: int) -> None:
-        self.most = waiting  # pieces
-        self.pieces = 0  # of all jobs that are here
-        self.speed = _FIRST_GUESS  # pieces a second
+        self.most = waiting  # tokens
+        self.tokens = 0  # of all jobs that are here
+        self.speed = _FIRST_GUESS  # tokens per second
         self.batches = 0
         self._jobs: deque[Job] = deque()
         self._arrival = asyncio.Event()
@@ -70,31 +70,31 @@ class Batcher:
             await asyncio.gather(self._work, return_exceptions=True)
         self._thread.shutdown()
 
-    async def translate(self, engine: Engine, sentences: list[str], pieces: list[int], n_best: int) -> list[list[str]]:
+    async def translate(self, engine: Engine, sentences: list[str], tokens: list[int], n_best: int) -> list[list[str]]:
         """Best translations of every sentence. Whoever is cancelled while he waits gives his place free."""
         if not sentences:
             return []
-        with self._place(sum(pieces)):
-            job = Job(engine, sentences, pieces, n_best, asyncio.get_running_loop().create_future())
+        with self._place(sum(tokens)):
+            job = Job(engine, sentences, tokens, n_best, asyncio.get_running_loop().create_future())
             self._jobs.append(job)
             self._arrival.set()
             return await job.answer
 
-    async def alone(self, work: Callable[[], T], pieces: int) -> T:
+    async def alone(self, work: Callable[[], T], tokens: int) -> T:
         """Other work for the thread that translates, when its batch is done: worth a quarter of all that may wait."""
-        with self._place(max(pieces, self.most // 4)):
+        with self._place(max(tokens, self.most // 4)):
             return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     @contextmanager
-    def _place(self, pieces: int) -> Iterator[None]:
+    def _place(self, tokens: int) -> Iterator[None]:
         """A request that is within the limits of one has its place whenever nothing else is here."""
-        if self.pieces and self.pieces + pieces > self.most:
-            raise OverloadError(max(1, math.ceil(self.pieces / self.speed)))
-        self.pieces += pieces
+        if self.tokens and self.tokens + tokens > self.most:
+            raise OverloadError(max(1, math.ceil(self.tokens / self.speed)))
+        self.tokens += tokens
         try:
             yield
         finally:
-            self.pieces -= pieces
+            self.tokens -= tokens
 
     async def _translate_batches(self) -> None:
         while True:
@@ -117,7 +117,7 @@ class Batcher:
                 others.append(job)
                 continue
             batch.append((job, job.taken))
-            room -= job.pieces[job.taken]
+            room -= job.tokens[job.taken]
             job.taken += 1
             if job.taken < len(job.sentences):
                 self._jobs.append(job)
@@ -138,8 +138,8 @@ class Batcher:
                 if not job.answer.done():
                     job.answer.set_exception(error)
             return
-        pieces = sum(job.pieces[number] for job, number in batch)
-        speed = pieces / max(time.perf_counter() - began, 1e-6)
+        tokens = sum(job.tokens[number] for job, number in batch)
+        speed = tokens / max(time.perf_counter() - began, 1e-6)
         self.speed = speed if self.batches == 0 else (1 - _SMOOTHING) * self.speed + _SMOOTHING * speed
         self.batches += 1
         for (job, _), translations in zip(batch, found, strict=True):

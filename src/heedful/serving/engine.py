@@ -14,7 +14,7 @@ from heedful.text.corpus import clean
 from heedful.text.lines import one_line
 from heedful.text.sentences import split_text
 
-# CTranslate2 divides by n^alpha where we divide by ((5 + n) / 6)^alpha: at 15 pieces both change alike with this.
+# CTranslate2 divides by n^alpha where we divide by ((5 + n) / 6)^alpha: at 15 tokens both change alike with this.
 _ALPHA = 0.75
 
 
@@ -47,12 +47,12 @@ class CTranslate2Engine:
             self.engine: Any = ctranslate2.Translator(
                 str(Path(directory) / "model"), device="cpu", intra_threads=torch.get_num_threads()
             )
-        names = self.model.tokenizer.pieces(range(self.model.tokenizer.vocab_size))
+        names = self.model.tokenizer.tokens(range(self.model.tokenizer.vocab_size))
         self.number_of = {name: number for number, name in enumerate(names)}
 
     def search(self, sentences: list[str], n_best: int) -> list[list[str]]:
-        decoding, pieces = self.model.decoding, self.model.tokenizer.pieces
-        sources = [pieces(self.translator.ids(sentence)[:-1]) for sentence in sentences]  # it adds the end symbol
+        decoding, tokens = self.model.decoding, self.model.tokenizer.tokens
+        sources = [tokens(self.translator.ids(sentence)[:-1]) for sentence in sentences]  # it adds the end symbol
         found = self.engine.translate_batch(
             sources,
             beam_size=max(n_best, decoding.beam),
@@ -64,7 +64,7 @@ class CTranslate2Engine:
         return [[self._text(hypothesis) for hypothesis in one.hypotheses] for one in found]
 
     def _text(self, hypothesis: list[str]) -> str:
-        return one_line(self.model.tokenizer.decode([self.number_of[piece] for piece in hypothesis]))
+        return one_line(self.model.tokenizer.decode([self.number_of[token] for token in hypothesis]))
 
 
 class ServedModel:
@@ -81,8 +81,8 @@ class ServedModel:
         text = self.translator.model.text
         longest = text.max_length
         sentence = clean(sentence, text.lowercase)
-        return split_text(sentence, lambda part: self.pieces(part) <= longest) if sentence else []
+        return split_text(sentence, lambda part: self.tokens(part) <= longest) if sentence else []
 
-    def pieces(self, sentence: str) -> int:
+    def tokens(self, sentence: str) -> int:
         """With the end symbol."""
         return len(self.translator.ids(sentence))

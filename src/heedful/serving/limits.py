@@ -12,10 +12,10 @@ class Limits:
     body: int = 1_000_000  # bytes of a request
     texts: int = 100  # of a request
     characters: int = 10_000  # of a request, all its texts together
-    pieces: int = 8_000  # of a request, all its texts together; a character may be several (docs/serving.md)
-    attended: int = 64  # pieces of a sentence whose attention is shown: the page grows with their square
+    tokens: int = 8_000  # of a request, all its texts together; a character may be several (docs/serving.md)
+    attended: int = 64  # tokens of a sentence whose attention is shown: the page grows with their square
     alternatives: int = 5  # beside the best translation
-    waiting: int = 16_000  # pieces of all the requests that wait or are translated
+    waiting: int = 16_000  # tokens of all the requests that wait or are translated
     connections: int = 500  # at once
     receive_seconds: float = 20.0  # for a request to come, whole; and for a new connection to say something
     idle_seconds: float = 20.0  # between a connection's requests

@@ -24,9 +24,9 @@ class Metrics:
         )
         self.characters = Counter("heedful_characters", "asked to be translated", registry=self.registry)
         for name, what, value in (
-            ("heedful_waiting_pieces", "of requests that wait or are translated", lambda: batcher.pieces),
+            ("heedful_queued_tokens", "of requests that wait or are translated", lambda: batcher.tokens),
             ("heedful_batches", "translated since the start", lambda: batcher.batches),
-            ("heedful_pieces_per_second", "of source text, lately", lambda: batcher.speed),
+            ("heedful_tokens_per_second", "of source text, lately", lambda: batcher.speed),
         ):
             Gauge(name, what, registry=self.registry).set_function(value)
         self.content_type = CONTENT_TYPE_LATEST

@@ -90,26 +90,26 @@ class TranslationService:
         """The page that shows what every head attends to, for one sentence."""
         model = self._model(asked.source, asked.target)
         text = " ".join(" ".join(asked.texts).split())
-        if (pieces := model.pieces(text)) > self.limits.attended:
-            raise RequestError(f"q has {pieces:,} pieces; attention is shown for at most {self.limits.attended:,}.")
+        if (tokens := model.tokens(text)) > self.limits.attended:
+            raise RequestError(f"q has {tokens:,} tokens; attention is shown for at most {self.limits.attended:,}.")
 
         def page() -> str:
             return attention_page(*attended(model.translator, text))
 
         try:
-            return await self.batcher.alone(page, pieces)
+            return await self.batcher.alone(page, tokens)
         except InputError as error:
             raise RequestError(str(error)) from None
 
     async def _translations(self, asked: TranslateRequest, model: ServedModel) -> list[list[str]]:
         """For every text its translation and the alternatives to it."""
-        # Tokenising much text takes a while: others are answered meanwhile.
-        layouts, pieces = await asyncio.to_thread(_laid_out, asked, model)
+        # Tokenizing much text takes a while: others are answered meanwhile.
+        layouts, tokens = await asyncio.to_thread(_laid_out, asked, model)
         sentences = [sentence for layout in layouts for sentence in layout.sentences]
-        if sum(pieces) > self.limits.pieces:
-            raise RequestError(f"q has {sum(pieces):,} pieces, more than the {self.limits.pieces:,} of a request.")
+        if sum(tokens) > self.limits.tokens:
+            raise RequestError(f"q has {sum(tokens):,} tokens, more than the {self.limits.tokens:,} of a request.")
         n_best = 1 + asked.alternatives
-        found = await self.batcher.translate(model.engine, sentences, pieces, n_best)
+        found = await self.batcher.translate(model.engine, sentences, tokens, n_best)
         answers, start = [], 0
         for layout in layouts:
             own = found[start : start + len(layout.sentences)]
@@ -131,10 +131,10 @@ class TranslationService:
 
 
 def _laid_out(asked: TranslateRequest, model: ServedModel) -> tuple[list[Layout], list[int]]:
-    """The layout of every text, and the pieces of every sentence."""
+    """The layout of every text, and the tokens of every sentence."""
     lay_out = html_layout if asked.format == "html" else text_layout
     layouts = [lay_out(text, model.cut) for text in asked.texts]
-    return layouts, [model.pieces(sentence) for layout in layouts for sentence in layout.sentences]
+    return layouts, [model.tokens(sentence) for layout in layouts for sentence in layout.sentences]
 
 
 def _profiles(models: Sequence[ServedModel]) -> dict[str, str]:

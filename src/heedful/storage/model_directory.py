@@ -40,7 +40,7 @@ class TextFacts:
     source_language: str = ""
     target_language: str = ""
     lowercase: bool = False
-    max_length: int = DataConfig.max_length  # pieces with the end symbol; it was trained on nothing longer
+    max_length: int = DataConfig.max_length  # tokens with the end symbol; it was trained on nothing longer
     source_profile: str = ""  # how its languages are told from each other (text/profiles.py)
     target_profile: str = ""
 
@@ -65,7 +65,7 @@ class TextFacts:
 
 @dataclass(frozen=True)
 class Model:
-    """A model with its tokeniser and what it needs to know of its text."""
+    """A model with its tokenizer and what it needs to know of its text."""
 
     transformer: Transformer
     tokenizer: Tokenizer
@@ -106,7 +106,7 @@ def read_model(directory: Path, device: torch.device | str = "cpu") -> Model:
     tokenizer = Tokenizer.read(directory / TOKENIZER)
     if tokenizer.vocab_size != config.vocab_size:
         raise ModelError(
-            f"{directory}: the tokeniser has {tokenizer.vocab_size} pieces and the model {config.vocab_size}."
+            f"{directory}: the tokenizer has {tokenizer.vocab_size} tokens and the model {config.vocab_size}."
         )
     transformer = with_weights(config, read_tensors(directory / WEIGHTS, ModelError), directory / WEIGHTS)
     return Model(transformer.to(device).eval(), tokenizer, text, decoding, history)

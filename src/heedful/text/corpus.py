@@ -119,6 +119,6 @@ def read_table(path: Path) -> Iterator[Pair]:
 
 
 def clean(text: str, lowercase: bool) -> str:
-    """What every line goes through before the tokeniser, in training and in use alike."""
+    """What every line goes through before the tokenizer, in training and in use alike."""
     text = text.strip()
     return text.lower() if lowercase else text

@@ -84,5 +84,5 @@ def check_text(text: str, where: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Text for a line of output: a newline made by byte pieces becomes a space."""
+    """Text for a line of output: a newline made by byte tokens becomes a space."""
     return text.replace("\r", " ").replace("\n", " ")

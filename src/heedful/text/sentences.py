@@ -42,7 +42,7 @@ def split_text(text: str, fits: Callable[[str], bool]) -> list[str]:
     for cut in (split_sentences, _WORD.findall):
         parts = [part.strip() for part in cut(text) if part.strip()]
         if len(parts) > 1:
-            return [piece for part in _joined(parts, fits) for piece in split_text(part, fits)]
+            return [token for part in _joined(parts, fits) for token in split_text(part, fits)]
     middle = len(text) // 2
     if middle == 0:
         return [text]

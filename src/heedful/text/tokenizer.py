@@ -1,6 +1,6 @@
-"""Pieces of words: SentencePiece BPE, one vocabulary for both languages.
+"""Tokens of words: SentencePiece BPE, one vocabulary for both languages.
 
-Byte fallback: a character without a piece of its own becomes the pieces of its UTF-8 bytes, so nothing is ever
+Byte fallback: a character without a token of its own becomes the tokens of its UTF-8 bytes, so nothing is ever
 unknown. Identity normalisation: decoding gives back the very text that was encoded.
 """
 
@@ -31,7 +31,7 @@ SAMPLE = 1_000_000  # lines to learn from; more teach nothing new and cost memor
 class Tokenizer:
     """Text ⇄ ids. Made by `learn`, or from the bytes of a SentencePiece model."""
 
-    def __init__(self, model: bytes, name: str = "the tokeniser") -> None:
+    def __init__(self, model: bytes, name: str = "the tokenizer") -> None:
         self.model = model
         self._processor = _load(model, name)
         self.vocab_size: int = self._processor.get_piece_size()
@@ -45,12 +45,12 @@ class Tokenizer:
         try:
             return cls(read_at_most(path, _MOST_BYTES), str(path))
         except OSError as error:
-            raise TokenizerError(f"The tokeniser {path} cannot be read: {error.strerror}.") from None
+            raise TokenizerError(f"The tokenizer {path} cannot be read: {error.strerror}.") from None
         except ValueError as error:
-            raise TokenizerError(f"The tokeniser {path} cannot be read: {error}.") from None
+            raise TokenizerError(f"The tokenizer {path} cannot be read: {error}.") from None
 
     def encode(self, text: str) -> list[int]:
-        """Ids of the pieces, without start or end symbol."""
+        """Ids of the tokens, without start or end symbol."""
         if SPACE_MARK in text:
             return self._encode_space_marks(text)
         ids: list[int] = self._processor.encode(text)
@@ -60,7 +60,7 @@ class Tokenizer:
         return self._with_space_marks(texts, self._processor.encode(list(texts), num_threads=threads))
 
     def encode_at_random(self, texts: Sequence[str], dropout: float, seed: int) -> list[list[int]]:
-        """Each merge is left out with probability `dropout` (BPE-dropout): words come in other pieces every time, the
+        """Each merge is left out with probability `dropout` (BPE-dropout): words come in other tokens every time, the
         same for the same seed. SentencePiece reads the seed when a thread draws its first number, and a call with
         `num_threads` has threads of its own.
         """
@@ -72,7 +72,7 @@ class Tokenizer:
         text: str = self._processor.decode([int(i) for i in ids])
         return text
 
-    def pieces(self, ids: Sequence[int]) -> list[str]:
+    def tokens(self, ids: Sequence[int]) -> list[str]:
         """How each id is written: U+2581 for a space, <0x41> for a byte."""
         names: list[str] = self._processor.id_to_piece([int(i) for i in ids])
         return names
@@ -138,8 +138,8 @@ def _why_not_learnt(error: str, vocab_size: int) -> TokenizerError:
             required,
         )
     if "sentences_.empty()" in error:
-        return TokenizerError("No tokeniser can be learnt: the text has no lines short enough to learn from.")
-    return TokenizerError(f"No tokeniser can be learnt: {error}")
+        return TokenizerError("No tokenizer can be learnt: the text has no lines short enough to learn from.")
+    return TokenizerError(f"No tokenizer can be learnt: {error}")
 
 
 def _load(model: bytes, name: str) -> sentencepiece.SentencePieceProcessor:
@@ -152,11 +152,11 @@ def _load(model: bytes, name: str) -> sentencepiece.SentencePieceProcessor:
     try:
         processor.id_to_piece(list(range(processor.get_piece_size())))
     except UnicodeDecodeError:
-        raise TokenizerError(f"{name} is damaged: it has pieces that are no text.") from None
+        raise TokenizerError(f"{name} is damaged: it has tokens that are no text.") from None
     ids = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
     if ids != (PAD, UNK, BOS, EOS):
         raise TokenizerError(
-            f"{name} has its special pieces (padding, unknown, start, end) at ids {ids}; heedful needs "
+            f"{name} has its special tokens (padding, unknown, start, end) at ids {ids}; heedful needs "
             f"{(PAD, UNK, BOS, EOS)}. Train it with pad_id=0 unk_id=1 bos_id=2 eos_id=3, or let heedful learn one."
         )
     if processor.piece_to_id("<0xE2>") == UNK:

@@ -29,7 +29,7 @@ class Adam:
 
     @property
     def param_groups(self) -> list[dict[str, Any]]:
-        """What torch.amp.GradScaler asks of an optimiser."""
+        """What torch.amp.GradScaler asks of an optimizer."""
         return [{"params": self.parameters}]
 
     @torch.no_grad()

@@ -15,7 +15,7 @@ from heedful.recipes import Settings, merged
 @dataclass(frozen=True)
 class CorpusSize:
     pairs: int
-    tokens: int  # target pieces of all pairs, end symbols included
+    tokens: int  # target tokens of all pairs, end symbols included
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,9 @@ class Choice:
 
 
 def vocabulary(pairs: int) -> Choice:
-    """Pieces worth learning from so many pairs: 1,000 from a thousand, about 5,000 from 30,000, at most 37,000."""
-    pieces = 1_000 * (max(pairs, 1) / 1_000) ** 0.45
-    size = int(min(37_000, max(500, round(pieces / 100) * 100)))
+    """Tokens worth learning from so many pairs: 1,000 from a thousand, about 5,000 from 30,000, at most 37,000."""
+    tokens = 1_000 * (max(pairs, 1) / 1_000) ** 0.45
+    size = int(min(37_000, max(500, round(tokens / 100) * 100)))
     return Choice("data", "vocab_size", size, f"{pairs:,} pairs")
 
 

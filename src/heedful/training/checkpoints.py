@@ -32,7 +32,7 @@ class Progress:
     """Where a run stands. Batches and dropout are functions of the step: it is all that they need."""
 
     step: int = 0  # updates done
-    tokens: int = 0  # real target pieces trained on
+    tokens: int = 0  # real target tokens trained on
     seconds: float = 0.0  # of training, over all its sittings
     skipped: int = 0  # updates left out because they were not finite
     best: dict[str, float] = field(default_factory=dict)  # step, bleu, nll of best/
@@ -58,7 +58,7 @@ def save(run: RunDirectory, model: Transformer, optimizer: Adam, progress: Progr
 
 
 def load(run: RunDirectory, step: int, model: Transformer, optimizer: Adam) -> Progress:
-    """Puts a verified checkpoint into model and optimiser."""
+    """Puts a verified checkpoint into model and optimizer."""
     directory = run.checkpoint(step)
     progress = read_progress(directory)
     weights = read_tensors(directory / WEIGHTS, CheckpointError)

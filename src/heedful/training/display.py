@@ -54,7 +54,7 @@ class Display:
         self._recent.append((monotonic(), 0))
 
     def tokens_per_second(self) -> float:
-        """Real target pieces a second over the last steps."""
+        """Real target tokens per second over the last steps."""
         seconds = self._recent[-1][0] - self._recent[0][0]
         return sum(tokens for _, tokens in list(self._recent)[1:]) / seconds if seconds > 0 else 0.0
 

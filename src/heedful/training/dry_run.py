@@ -148,7 +148,7 @@ def _speed(planned: Plan, device: torch.device) -> float:
     torch.set_num_threads(training.threads or cores())
     length = min(ASSUMED_LENGTH, planned.recipe.data.max_length)
     if planned.buckets is not None:
-        length = round(planned.buckets.pieces / (2 * int(planned.buckets.count_G.sum())))
+        length = round(planned.buckets.tokens / (2 * int(planned.buckets.count_G.sum())))
     return hardware.flops_per_second(planned.model, training, device, length)
 
 

@@ -19,7 +19,7 @@ from heedful.config import ModelConfig, Recipe, TrainingConfig
 from heedful.model.complexity import training_flops
 from heedful.model.transformer import Transformer
 
-ASSUMED_LENGTH = 25  # pieces of a sentence where no text is at hand; FLOPs hardly depend on it
+ASSUMED_LENGTH = 25  # tokens of a sentence where no text is at hand; FLOPs hardly depend on it
 HELD = 96 * 96  # T × S up to which attention on a CPU keeps its weights (model/attention.py)
 # What an allocator holds besides all that is in use, temporary tensors and above all gaps, as a share of what the
 # activations would be without checkpoints: the C library's in simple steps and in others (measured:
@@ -48,7 +48,7 @@ class BatchShape(NamedTuple):
     B: int
     S: int
     T: int
-    pieces: int  # of B × T those that are no padding
+    tokens: int  # of B × T those that are no padding
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Memory:
 @dataclass(frozen=True)
 class Estimate:
     parameters: int
-    tokens: float  # real target pieces a step (at most, where no text is at hand)
+    tokens: float  # real target tokens per step (at most, where no text is at hand)
     step_flops: float
     run_flops: float
     papers_run: PapersRun | None  # for Table 2's own figure, where the settings are the paper's
@@ -85,7 +85,7 @@ def estimate(recipe: Recipe, config: ModelConfig, shapes: Sequence[BatchShape] |
         tokens = float(training.batch_tokens)
         flops = training_flops(config, 1, length, length, checkpointed=checkpointed) * tokens / length
     else:
-        tokens = sum(shape.pieces for shape in shapes) / len(shapes)
+        tokens = sum(shape.tokens for shape in shapes) / len(shapes)
         flops = sum(training_flops(config, *shape, checkpointed=checkpointed) for shape in shapes) / len(shapes)
     step = training.accumulate * flops
     return Estimate(
@@ -139,7 +139,7 @@ def memory(config: ModelConfig, training: TrainingConfig, shape: BatchShape, gpu
 
 def activations(config: ModelConfig, training: TrainingConfig, shape: BatchShape, gpu: bool) -> int:
     """What autograd keeps of a forward pass, in bytes; checkpointed, the inputs of the layers and one layer whole."""
-    B, S, T, pieces = shape
+    B, S, T, tokens = shape
     half = training.precision != "fp32"
     d_model, V = config.d_model, config.vocab_size
     encoder, decoder = _layer_bytes(config, B, S, None, half, gpu), _layer_bytes(config, B, T, S, half, gpu)
@@ -150,7 +150,7 @@ def activations(config: ModelConfig, training: TrainingConfig, shape: BatchShape
     ends = B * (S + T) * (8 + d_model * (config.dropout > 0))  # ids and dropout
     ends += 4 * B * S * d_model  # the encoder's output
     # The loss keeps two gradients (training/loss.py: projected_loss), or in half precision the states and all logits.
-    loss = pieces * (2 * d_model + 4 * V) if half else 4 * (pieces + V) * d_model
+    loss = tokens * (2 * d_model + 4 * V) if half else 4 * (tokens + V) * d_model
     return layers + ends + loss
 
 

@@ -88,5 +88,5 @@ def flops_per_second(
 
 
 def _batch(rows: int, length: int) -> Batch:
-    source, target = (torch.full((rows, length), piece) for piece in (EOS, BOS))
+    source, target = (torch.full((rows, length), token) for token in (EOS, BOS))
     return Batch(source, target, source, rows * length, tuple(range(rows)))

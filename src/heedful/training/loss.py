@@ -12,19 +12,19 @@ from heedful.config import PAD
 from heedful.data.batches import Batch
 from heedful.model.transformer import Transformer
 
-_CHUNK = 512  # pieces whose logits are held at a time: enough for full speed of the matrix products
+_CHUNK = 512  # tokens whose logits are held at a time: enough for full speed of the matrix products
 _SURE = 60.0  # nats: a probability above e^-60 is a normal number, whose logarithm is exact
 
 
 class Loss(NamedTuple):
-    """Sums over real target pieces, end symbols included; padding counts for nothing."""
+    """Sums over real target tokens, end symbols included; padding counts for nothing."""
 
     smoothed: Tensor  # what is minimised
     nll: Tensor  # negative log-likelihood, unsmoothed
 
 
 def smoothed_cross_entropy(logits_PV: Tensor, labels_P: Tensor, label_smoothing: float) -> Loss:
-    """Cross-entropy with (1 - ε) on the label and ε spread uniformly over the vocabulary, summed over P pieces.
+    """Cross-entropy with (1 - ε) on the label and ε spread uniformly over the vocabulary, summed over P tokens.
 
     -Σ q log p = log Z - (1 - ε)·logit(label) - ε·mean(logits): no V-wide copy of log-probabilities is needed.
     """
@@ -49,7 +49,7 @@ class _ProjectedLoss(torch.autograd.Function):
     """The gradient, softmax - q with q the smoothed label, is made where the softmax is: going forward.
 
     The logits are too large for the caches near a core, and every pass over them costs; so there is one, the softmax.
-    What label smoothing adds is the same for all pieces, and needs sums over the states and the weights alone.
+    What label smoothing adds is the same for all tokens, and needs sums over the states and the weights alone.
     """
 
     @staticmethod
@@ -91,7 +91,7 @@ class _ProjectedLoss(torch.autograd.Function):
 
 
 def batch_loss(model: Transformer, batch: Batch, label_smoothing: float) -> Loss:
-    """Teacher forcing: one parallel pass, logits only where there is a piece to predict."""
+    """Teacher forcing: one parallel pass, logits only where there is a token to predict."""
     states_BTD = model.decode(batch.target_in_BT, model.encode(batch.source_BS))
     real_BT = batch.target_out_BT != PAD
     states_PD, labels_P = states_BTD[real_BT], batch.target_out_BT[real_BT]
@@ -101,6 +101,6 @@ def batch_loss(model: Transformer, batch: Batch, label_smoothing: float) -> Loss
     return projected_loss(states_PD, model.embedding.weight_VD, labels_P, label_smoothing)
 
 
-def perplexity(nll_per_piece: float) -> float:
-    """e^nll, of the unsmoothed likelihood a piece; infinite where it overflows."""
-    return math.exp(nll_per_piece) if nll_per_piece < 700 else math.inf
+def perplexity(nll_per_token: float) -> float:
+    """e^nll, of the unsmoothed likelihood per token; infinite where it overflows."""
+    return math.exp(nll_per_token) if nll_per_token < 700 else math.inf

@@ -1,6 +1,6 @@
 """From settings to a run that can take its first step, or its next one.
 
-Begin: read the text, learn or take the tokeniser, tokenise, choose what was not set, write config.toml.
+Begin: read the text, learn or take the tokenizer, tokenize, choose what was not set, write config.toml.
 Continue: everything must be what the run began with, save for a few keys that may change.
 """
 
@@ -63,7 +63,7 @@ def begin(run: RunDirectory, settings: Settings, device: torch.device, say: Say,
         _store(run, name, corpus, tokenizer, rules, threads, say)
         for name, corpus in (("training", train), ("validation", valid))
     ]
-    size = CorpusSize(len(stores[0]), stores[0].buckets.target_pieces)
+    size = CorpusSize(len(stores[0]), stores[0].buckets.target_tokens)
     share = None
     if processes > 1 and "accumulate" not in settings.get("training", {}):
         share = Choice("training", "accumulate", processes, "a batch for each process")
@@ -94,7 +94,7 @@ def resume(run: RunDirectory, settings: Settings) -> Prepared:
         and Tokenizer.read(Path(recipe.data.tokenizer)).model != tokenizer.model
     ):
         raise CheckpointError(
-            f"The tokeniser {recipe.data.tokenizer} is not the one that {run.path} began with. "
+            f"The tokenizer {recipe.data.tokenizer} is not the one that {run.path} began with. "
             "Leave it out, or train into another --out."
         )
     train, valid = corpora(recipes.as_settings(recipe))
@@ -143,8 +143,8 @@ def with_init(settings: Settings) -> Settings:
     if given.get("tokenizer"):
         other = Tokenizer.read(Path(given["tokenizer"])).vocab_size
         raise ConfigError(
-            f"data.tokenizer ({other} pieces) and --init ({model.tokenizer.vocab_size} pieces) were both given; "
-            "fine-tuning uses the model's own tokeniser. Leave data.tokenizer out."
+            f"data.tokenizer ({other} tokens) and --init ({model.tokenizer.vocab_size} tokens) were both given; "
+            "fine-tuning uses the model's own tokenizer. Leave data.tokenizer out."
         )
     for key, value in settings.get("model", {}).items():
         own = getattr(model.transformer.config, key)
@@ -155,7 +155,7 @@ def with_init(settings: Settings) -> Settings:
     if given.get("vocab_size", model.tokenizer.vocab_size) != model.tokenizer.vocab_size:
         raise ConfigError(
             f"data.vocab_size = {given['vocab_size']}, but the model of --init has {model.tokenizer.vocab_size} "
-            "pieces. Leave it out."
+            "tokens. Leave it out."
         )
     inherited: Settings = {
         "data": {
@@ -175,29 +175,29 @@ def _tokenizer(settings: Settings, train: ParallelText, threads: int, say: Say) 
         return open_model(Path(init)).tokenizer, None
     if data.get("tokenizer"):
         tokenizer = Tokenizer.read(Path(data["tokenizer"]))
-        return tokenizer, Choice("data", "vocab_size", tokenizer.vocab_size, "as the given tokeniser has it")
+        return tokenizer, Choice("data", "vocab_size", tokenizer.vocab_size, "as the given tokenizer has it")
     say("reading the text")
     pairs = train.count()
     chosen = None if "vocab_size" in data else autoconfig.vocabulary(pairs)
     wanted = chosen.value if chosen else data["vocab_size"]
-    say(f"learning a tokeniser of {wanted:,} pieces from {pairs:,} pairs")
+    say(f"learning a tokenizer of {wanted:,} tokens from {pairs:,} pairs")
     lowercase = data.get("lowercase", False)
     try:
         tokenizer = learn(_sample(train, pairs, lowercase), wanted, threads)
     except VocabularyTooSmallError as error:
         if chosen is None:
             raise
-        # A script of many characters: room for them, and for half as many pieces again.
+        # A script of many characters: room for them, and for half as many tokens again.
         wanted = error.required + error.required // 2
         chosen = Choice("data", "vocab_size", wanted, f"the text's characters alone are {error.required:,}")
         tokenizer = learn(_sample(train, pairs, lowercase), wanted, threads)
     if tokenizer.vocab_size < wanted:
-        say(f"the text supports no more than {tokenizer.vocab_size:,} pieces: the vocabulary is lowered to that")
+        say(f"the text supports no more than {tokenizer.vocab_size:,} tokens: the vocabulary is lowered to that")
     return tokenizer, chosen
 
 
 def _sample(corpus: ParallelText, pairs: int, lowercase: bool) -> Iterator[str]:
-    """Lines to learn pieces from: all, or evenly spaced ones of a large corpus."""
+    """Lines to learn tokens from: all, or evenly spaced ones of a large corpus."""
     every = -(-2 * pairs // SAMPLE)
     for pair in islice(corpus.pairs(), 0, None, every):
         for text in pair:
@@ -219,19 +219,19 @@ def _store(
     if not len(store):
         raise CorpusError(
             f"No pair of the {name} text is left: {store.report}. "
-            f"Longest side {rules.max_length} pieces (data.max_length), ratio {rules.max_ratio} (data.max_ratio)."
+            f"Longest side {rules.max_length} tokens (data.max_length), ratio {rules.max_ratio} (data.max_ratio)."
         )
     return store
 
 
 def _digests(corpus: ParallelText, tokenizer: Tokenizer, known: Mapping[str, str] = {}) -> dict[str, str]:
-    """What the text and the tokeniser must be when a run goes on. A large text is not read for it again: where its
+    """What the text and the tokenizer must be when a run goes on. A large text is not read for it again: where its
     files have the sizes and times that are known, so is the digest.
     """
     stamp = corpus.stamp()
     same = stamp and stamp == known.get("stamp")
     text = known["text"] if same and "text" in known else corpus.digest()
-    return {"text": text, "tokeniser": hashlib.sha256(tokenizer.model).hexdigest()}
+    return {"text": text, "tokenizer": hashlib.sha256(tokenizer.model).hexdigest()}
 
 
 def require_same(run: RunDirectory, old: Recipe, new: Recipe) -> None:

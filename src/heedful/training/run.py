@@ -159,7 +159,7 @@ def _speaking(processes: ProcessGroup) -> Callable[[str], None]:
 
 
 def _restore(run: RunDirectory, prepared: Prepared, processes: ProcessGroup, threads: int) -> tuple[Updater, Progress]:
-    """Model, optimiser and progress of the newest valid checkpoint, or of step 0."""
+    """Model, optimizer and progress of the newest valid checkpoint, or of step 0."""
     recipe, device = prepared.recipe, processes.device
     torch.manual_seed(recipe.training.seed)
     model = Transformer(replace(recipe.model, vocab_size=prepared.tokenizer.vocab_size))

@@ -30,9 +30,9 @@ _LISTED = 10  # lines named in a message
 
 @dataclass(frozen=True)
 class StepResult:
-    loss: float  # smoothed, a target piece
-    nll: float  # a target piece
-    tokens: int  # real target pieces
+    loss: float  # smoothed, a target token
+    nll: float  # a target token
+    tokens: int  # real target tokens
     learning_rate: float
     gradient_norm: float
     skipped: bool = False  # the gradient was not finite, and the weights were left alone
@@ -61,7 +61,7 @@ def scale_dropout(model: Transformer, share: float) -> None:
 
 
 class Updater:
-    """Model, optimiser and, for fp16, the scale of the loss."""
+    """Model, optimizer and, for fp16, the scale of the loss."""
 
     def __init__(self, model: Transformer, config: TrainingConfig, processes: ProcessGroup | None = None) -> None:
         self.model = model
@@ -73,7 +73,7 @@ class Updater:
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=config.precision == "fp16")
 
     def update(self, step: int, batches: Iterable[Batch]) -> StepResult:
-        """Update `step` (1, 2, …): the gradient of the mean over all pieces of all the batches.
+        """Update `step` (1, 2, …): the gradient of the mean over all tokens of all the batches.
 
         `batches` are this process's share of them.
         """
@@ -162,7 +162,7 @@ class Updater:
             where = f"at step {step}" if step else "before the first step, with the largest batch"
             raise MachineError(
                 f"Out of memory {where}: {len(batch.lines)} pairs, padded to {batch.source_BS.shape[1]} source and "
-                f"{batch.target_out_BT.shape[1]} target pieces. The longest is line "
+                f"{batch.target_out_BT.shape[1]} target tokens. The longest is line "
                 f"{batch.lines[int(lengths.argmax())]} of the training text. "
                 f"{memory_advice(self.config.checkpoint_activations)}"
             ) from error

@@ -20,7 +20,7 @@ from heedful.errors import InputError
 from heedful.files import write_durably
 from heedful.text.lines import check_text
 from heedful.views.figure import sharpest_layer
-from heedful.views.words import group_pieces
+from heedful.views.words import group_tokens
 
 _PAGE = Path(__file__).parent / "page"
 KINDS = ("encoder", "decoder", "cross")
@@ -54,7 +54,7 @@ def _ids(translator: Translator, text: str, name: str) -> list[int]:
     if len(ids) == 1:
         raise InputError(f"{name} is empty: there is nothing to attend to.")
     if len(ids) > longest:
-        raise InputError(f"{name} has {len(ids)} pieces, more than the {longest} that this model was trained on.")
+        raise InputError(f"{name} has {len(ids)} tokens, more than the {longest} that this model was trained on.")
     return ids
 
 
@@ -87,7 +87,7 @@ def attention_page(attention: Attention, pair: Sentences) -> str:
 
 
 def write_attention_data(attention: Attention, pair: Sentences, path: Path) -> None:
-    """Every weight as a number: `cross[layer][head][row][column]`, rows and columns named by pieces."""
+    """Every weight as a number: `cross[layer][head][row][column]`, rows and columns named by tokens."""
     content = {
         "source_text": pair.source,
         "target_text": pair.target,
@@ -98,9 +98,9 @@ def write_attention_data(attention: Attention, pair: Sentences, path: Path) -> N
     write_durably(path, (json.dumps(content, ensure_ascii=False) + "\n").encode("utf-8"))
 
 
-def _side(pieces: list[str]) -> dict[str, Any]:
-    words, owners = group_pieces(pieces)
-    return {"pieces": pieces, "words": words, "owners": owners}
+def _side(tokens: list[str]) -> dict[str, Any]:
+    words, owners = group_tokens(tokens)
+    return {"tokens": tokens, "words": words, "owners": owners}
 
 
 def _packed(weights: Tensor) -> str:

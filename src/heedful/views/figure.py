@@ -8,7 +8,7 @@ from torch import Tensor
 
 from heedful.decoding.translator import Attention
 from heedful.errors import UsageError
-from heedful.views.words import group_pieces, weights_of_words
+from heedful.views.words import group_tokens, weights_of_words
 
 
 def require_matplotlib() -> None:
@@ -31,8 +31,8 @@ def draw_cross_attention(attention: Attention, path: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    source, source_owners = group_pieces(attention.source)
-    target, target_owners = group_pieces(attention.target)
+    source, source_owners = group_tokens(attention.source)
+    target, target_owners = group_tokens(attention.target)
     layer = sharpest_layer(attention.cross)
     weights = weights_of_words(attention.cross[layer].mean(dim=0), target_owners, source_owners)
     figure, axes = pyplot.subplots(figsize=(1.6 + 0.55 * len(source), 1.4 + 0.42 * len(target)))

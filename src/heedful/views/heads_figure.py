@@ -21,7 +21,7 @@ _DPI, _LONGEST = 110, 8_000  # dots: a sheet of a long sentence is drawn coarser
 
 
 def draw_heads(attention: Attention, path: Path) -> None:
-    """As .png or .svg. Rows look at columns; pieces are named along the left and lower edge of each attention."""
+    """As .png or .svg. Rows look at columns; tokens are named along the left and lower edge of each attention."""
     require_matplotlib()
     import matplotlib
 
@@ -30,7 +30,7 @@ def draw_heads(attention: Attention, path: Path) -> None:
 
     N, h = attention.cross.shape[:2]
     longest = max(len(attention.source), len(attention.target))
-    side = max(1.3, 0.13 * longest) + 0.15  # inches of a picture, so that pieces can be read
+    side = max(1.3, 0.13 * longest) + 0.15  # inches of a picture, so that tokens can be read
     size = (1.2 + side * h, 3 * (0.9 + side * N))
     figure = pyplot.figure(figsize=size, layout="constrained")
     read = ["<s>", *attention.target[:-1]]  # what the decoder's positions read
@@ -51,7 +51,7 @@ def draw_heads(attention: Attention, path: Path) -> None:
 
 def _draw(places: Any, weights_NHTS: Tensor, rows: list[str], columns: list[str]) -> None:
     """A picture for each layer and head; the names of rows on the left, of columns below."""
-    plain = {"fontsize": 6, "parse_math": False}  # "$" is a piece, not the beginning of a formula
+    plain = {"fontsize": 6, "parse_math": False}  # "$" is a token, not the beginning of a formula
     for layer, heads in enumerate(weights_NHTS):
         for head, weights_TS in enumerate(heads):
             axes = places[layer][head]

@@ -35,11 +35,11 @@ class Panel(NamedTuple):
 
 
 PANELS = (
-    Panel("loss a piece (smoothed)", (Curve("train", "loss"), Curve("valid", "loss"))),
+    Panel("loss per token (smoothed)", (Curve("train", "loss"), Curve("valid", "loss"))),
     Panel("perplexity", (Curve("train", "perplexity"), Curve("valid", "perplexity")), logarithmic=True),
     Panel("BLEU on the validation text", (Curve("valid", "bleu"),)),
     Panel("learning rate", (Curve("train", "lr"),)),
-    Panel("target tokens a second", (Curve("train", "tokens_per_second"),)),
+    Panel("target tokens per second", (Curve("train", "tokens_per_second"),)),
     Panel("norm of the gradient", (Curve("train", "gradient_norm"),), logarithmic=True),
 )
 

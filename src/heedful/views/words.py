@@ -1,4 +1,4 @@
-"""From pieces to words: a reader wants words on the axes."""
+"""From tokens to words: a reader wants words on the axes."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from torch import Tensor
 _SPACE, _END = "\u2581", "</s>"
 
 
-def group_pieces(pieces: list[str]) -> tuple[list[str], list[int]]:
-    """Words, and the word that each piece belongs to.
+def group_tokens(tokens: list[str]) -> tuple[list[str], list[int]]:
+    """Words, and the word that each token belongs to.
 
     A word begins at a space mark; punctuation and the end symbol stand alone.
     """
     words: list[str] = []
     owners = []
     alone = True
-    for piece in pieces:
-        stands_alone = piece == _END or not any(character.isalnum() for character in piece)
-        if alone or stands_alone or piece.startswith(_SPACE):
+    for token in tokens:
+        stands_alone = token == _END or not any(character.isalnum() for character in token)
+        if alone or stands_alone or token.startswith(_SPACE):
             words.append("")
-        words[-1] += piece.replace(_SPACE, "")
+        words[-1] += token.replace(_SPACE, "")
         owners.append(len(words) - 1)
         alone = stands_alone
     return words, owners
 
 
 def weights_of_words(weights_TS: Tensor, row_owners: list[int], column_owners: list[int]) -> Tensor:
-    """Weights between words: summed over the pieces attended to, averaged over the pieces that attend.
+    """Weights between words: summed over the tokens attended to, averaged over the tokens that attend.
 
     Rows that summed to 1 still do.
     """

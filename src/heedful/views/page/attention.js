@@ -1,6 +1,6 @@
 "use strict";
 
-// What is shown is a pure function of `state`: which attention, words or pieces, and a head ("mean": of its layer).
+// What is shown is a pure function of `state`: which attention, words or tokens, and a head ("mean": of its layer).
 const data = JSON.parse(document.getElementById("data").textContent);
 const sides = { source: data.source, target: data.target };
 const kinds = {
@@ -24,20 +24,20 @@ function unpacked(packed) {
   return Float32Array.from({ length: bytes.length / 2 }, (_, at) => numbers.getUint16(2 * at, true) / 65535);
 }
 
-/** The pieces, or the words, along an axis. The decoder’s columns are what it reads: its rows one later. */
+/** The tokens, or the words, along an axis. The decoder’s columns are what it reads: its rows one later. */
 function names(kind, axis) {
   const side = sides[kinds[kind][axis]];
   if (kind === "decoder" && axis === "columns") {
-    const read = ["<s>", ...side.pieces.slice(0, -1)];
-    if (state.unit === "pieces") return read;
+    const read = ["<s>", ...side.tokens.slice(0, -1)];
+    if (state.unit === "tokens") return read;
     return ["<s>", ...side.words.slice(0, -1)];
   }
-  return state.unit === "pieces" ? side.pieces : side.words;
+  return state.unit === "tokens" ? side.tokens : side.words;
 }
 
 function owners(kind, axis) {
   const side = sides[kinds[kind][axis]];
-  if (state.unit === "pieces") return side.pieces.map((_, at) => at);
+  if (state.unit === "tokens") return side.tokens.map((_, at) => at);
   if (kind === "decoder" && axis === "columns") return [0, ...side.owners.slice(0, -1).map(owner => owner + 1)];
   return side.owners;
 }
@@ -45,7 +45,7 @@ function owners(kind, axis) {
 /** One head’s weights, or the mean of a layer’s, as rows of numbers between the chosen units. */
 function weights(kind, layer, head) {
   const all = kinds[kind].weights;
-  const R = sides[kinds[kind].rows].pieces.length, C = sides[kinds[kind].columns].pieces.length;
+  const R = sides[kinds[kind].rows].tokens.length, C = sides[kinds[kind].columns].tokens.length;
   const heads = head === "mean" ? [...Array(data.h).keys()] : [head];
   const rowOf = owners(kind, "rows"), columnOf = owners(kind, "columns");
   const rows = Math.max(...rowOf) + 1, columns = Math.max(...columnOf) + 1;
@@ -218,7 +218,7 @@ function addressed() {
   const [kind, unit, layer, head] = location.hash.slice(1).split("/");
   const found = {};
   if (Object.hasOwn(kinds, kind)) found.kind = kind;
-  if (["words", "pieces"].includes(unit)) found.unit = unit;
+  if (["words", "tokens"].includes(unit)) found.unit = unit;
   if (Number.isInteger(+layer) && +layer >= 1 && +layer <= data.N) found.layer = layer - 1;
   if (head === "mean") found.head = "mean";
   else if (Number.isInteger(+head) && +head >= 1 && +head <= data.h) found.head = head - 1;

@@ -152,9 +152,9 @@ def test_control_without_checks(run: RunDirectory, kind: str, tmp_path: Path, mo
     if kind == "model":
         monkeypatch.setattr(model_directory, "read_tensors", lambda path, _: safetensors.torch.load_file(path))
     elif kind == "checkpoint":
-        monkeypatch.setattr(checkpoints, "_KINDS", {})
+        monkeypatch.setattr(checkpoints, "build", lambda kind, values: kind(**values))
     else:
-        monkeypatch.setattr(recipes, "_coerce", lambda value, *_: value)
+        monkeypatch.setattr(recipes, "check_type", lambda value, *_: value)
     log = tmp_path / "log.txt"
     assert survived(run, kind, 400, log) != 0
     assert "Traceback" in log.read_text()

@@ -23,11 +23,13 @@ from heedful.errors import CorpusError
 from heedful.files import new_directory
 from heedful.text.corpus import Pair, clean
 from heedful.text.tokenizer import Tokenizer
+from heedful.typed import require_version
 
 Ids = npt.NDArray[np.integer[Any]]
 
+FORMAT_VERSION = 1  # of the directory; in store.json
 _CHUNK = 10_000  # pairs tokenized together
-_STRETCH = 500_000  # pairs put in order of length together
+_ORDERED_TOGETHER = 500_000  # pairs put in order of length together
 # A line of more characters than this many a token is too long whatever its tokens: it is not even tokenized.
 _MOST_CHARACTERS_PER_TOKEN = 64
 
@@ -53,6 +55,7 @@ class Store:
     def __init__(self, directory: Path) -> None:
         try:
             described = json.loads((directory / "store.json").read_text(encoding="utf-8"))
+            require_version(described["format_version"], FORMAT_VERSION, directory / "store.json", CorpusError)
             dtype = np.dtype(described["dtype"])
             self.report = FilterReport(**described["report"])
             self.facts: dict[str, str] = described["facts"]
@@ -125,15 +128,15 @@ def write_store(
         with (unfinished / "by_length").open("wb") as file:
             write_order(_chunks(unfinished, report.kept), buckets, file)
         np.stack(buckets).tofile(unfinished / "buckets")
-        described = {"dtype": dtype.name, "report": asdict(report), "facts": facts}
+        described = {"format_version": FORMAT_VERSION, "dtype": dtype.name, "report": asdict(report), "facts": facts}
         (unfinished / "store.json").write_text(json.dumps(described, indent=1), encoding="utf-8")
     return Store(directory)
 
 
 def _chunks(directory: Path, pairs: int) -> Iterator[Chunk]:
     """Lengths of both sides, some pairs at a time. The files are read, not mapped: pages of a map would stay."""
-    for begin in range(0, pairs, _STRETCH):
-        count = min(_STRETCH, pairs - begin) + 1  # offsets: one more than sentences
+    for begin in range(0, pairs, _ORDERED_TOGETHER):
+        count = min(_ORDERED_TOGETHER, pairs - begin) + 1  # offsets: one more than sentences
         source, target = (
             np.fromfile(directory / f"{side}.offsets", np.int64, count, offset=begin * np.int64().itemsize)
             for side in ("source", "target")

@@ -17,14 +17,10 @@ from heedful.storage.manifest import MOST_JSON, write_manifest
 from heedful.storage.model_directory import WEIGHTS, read_tensors, write_tensors
 from heedful.storage.run_directory import OPTIMIZER, STATE, RunDirectory
 from heedful.training.adam import Adam
+from heedful.typed import build, require_version
 
-_NUMBER = (int, float)
-_KINDS: dict[str, Any] = {  # what state.json must hold
-    **dict.fromkeys(("step", "tokens", "skipped", "validations_without_gain", "log_bytes"), int),
-    **dict.fromkeys(("best", "window", "loss_scale", "facts"), dict),
-    "seconds": _NUMBER,
-    "lowest_nll": (*_NUMBER, type(None)),
-}
+FORMAT_VERSION = 1  # of state.json
+_COUNTS = ("step", "tokens", "skipped", "validations_without_gain", "log_bytes")
 
 
 @dataclass
@@ -43,6 +39,11 @@ class Progress:
     loss_scale: dict[str, Any] = field(default_factory=dict)  # of fp16; empty otherwise
     facts: dict[str, Any] = field(default_factory=dict)  # digests, threads and versions it was made with
 
+    def __post_init__(self) -> None:
+        for name in _COUNTS:
+            if not 0 <= getattr(self, name) < 2**53:
+                raise ValueError(f"{name} = {getattr(self, name)} is out of range")
+
 
 def save(run: RunDirectory, model: Transformer, optimizer: Adam, progress: Progress) -> Path:
     """Writes the checkpoint of a step, whole or not at all."""
@@ -52,7 +53,8 @@ def save(run: RunDirectory, model: Transformer, optimizer: Adam, progress: Progr
     with new_directory(final, needed) as unfinished:
         write_tensors(unfinished / WEIGHTS, model.state_dict())
         write_tensors(unfinished / OPTIMIZER, _moments(model, optimizer))
-        (unfinished / STATE).write_text(json.dumps(asdict(progress), indent=1), encoding="utf-8")
+        state = {"format_version": FORMAT_VERSION, **asdict(progress)}
+        (unfinished / STATE).write_text(json.dumps(state, indent=1), encoding="utf-8")
         write_manifest(unfinished)
     return final
 
@@ -75,14 +77,15 @@ def load(run: RunDirectory, step: int, model: Transformer, optimizer: Adam) -> P
 def read_progress(directory: Path) -> Progress:
     path = directory / STATE
     try:
-        progress = Progress(**json.loads(read_at_most(path, MOST_JSON).decode("utf-8")))
-    except (OSError, ValueError, TypeError, RecursionError) as error:
-        raise CheckpointError(f"{path} cannot be read: {error}.") from None
-    for name, kinds in _KINDS.items():
-        value = getattr(progress, name)
-        if not isinstance(value, kinds) or isinstance(value, bool) or (kinds is int and not 0 <= value < 2**53):
-            raise CheckpointError(f"{path} cannot be read: {name} is {value!r}.")
-    return progress
+        state = json.loads(read_at_most(path, MOST_JSON).decode("utf-8"))
+        version = state.pop("format_version", None)
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise CheckpointError(f"Cannot read {path}: {error}.") from None
+    require_version(version, FORMAT_VERSION, path, CheckpointError)
+    try:
+        return build(Progress, state)
+    except (TypeError, ValueError) as error:
+        raise CheckpointError(f"Cannot read {path}: {error}") from None
 
 
 def prune(run: RunDirectory, keep: int, save_every: int, newest: int) -> list[int]:

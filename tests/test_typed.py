@@ -64,7 +64,7 @@ def test_any_other_value_is_refused_by_name(key: str, value: object, said: str) 
 
 
 def test_an_unknown_key_suggests_the_nearest() -> None:
-    with pytest.raises(TypeError, match='unknown key "cuont". Did you mean "count"'):
+    with pytest.raises(TypeError, match=r'unknown key "cuont"\. Did you mean "count"'):
         build(Example, {"cuont": 1})
 
 
@@ -75,6 +75,6 @@ def test_the_name_in_the_message_is_the_callers() -> None:
 
 @pytest.mark.parametrize("found", [0, 2, None, True, "1", [1]])
 def test_another_version_says_what_to_do(found: object) -> None:
-    with pytest.raises(ModelError, match="reads format_version 1. Use the version of heedful that wrote it"):
+    with pytest.raises(ModelError, match=r"reads format_version 1\. Use the version of heedful that wrote it"):
         require_version(found, 1, Path("config.json"), ModelError)
     require_version(1, 1, Path("config.json"), ModelError)

@@ -247,7 +247,7 @@ def test_a_description_that_does_not_fit_is_refused(written, change):
 def test_another_format_version_says_what_to_do(written):
     described = json.loads((written / "store.json").read_text(encoding="utf-8"))
     (written / "store.json").write_text(json.dumps({**described, "format_version": 2}), encoding="utf-8")
-    with pytest.raises(CorpusError, match="has format_version 2; heedful .* reads format_version 1"):
+    with pytest.raises(CorpusError, match=r"has format_version 2; heedful .* reads format_version 1"):
         Store(written)
 
 

@@ -87,7 +87,7 @@ class Batches:
         batch = collate(self._store, self.indices(number))
         if batch.tokens != self.tokens(number):
             raise CorpusError("The token store's order of length is damaged. Train into another --out.")
-        batch = self._respelled(batch, number)
+        batch = self._resegmented(batch, number)
         return reversed_batch(batch) if number < self._bidirectional and number % 2 else batch
 
     def tokens(self, number: int) -> int:
@@ -102,14 +102,14 @@ class Batches:
     def worst(self) -> Batch:
         """The batch that needs most memory: logits and activations grow with the padded target positions."""
         pairs_N, source_N, target_N, _ = self._shapes
-        padded_N, turned_N = pairs_N * target_N, pairs_N * source_N
-        is_reversed = bool(self._bidirectional) and turned_N.max() > padded_N.max()
-        largest = int(np.argmax(turned_N if is_reversed else padded_N))
+        padded_N, reversed_N = pairs_N * target_N, pairs_N * source_N
+        is_reversed = bool(self._bidirectional) and reversed_N.max() > padded_N.max()
+        largest = int(np.argmax(reversed_N if is_reversed else padded_N))
         batch = collate(self._store, self._store.by_length[self._starts[largest] : self._starts[largest + 1]])
-        batch = self._respelled(batch, number=_LATE)
+        batch = self._resegmented(batch, number=_LATE)
         return reversed_batch(batch) if is_reversed else batch
 
-    def _respelled(self, batch: Batch, number: int) -> Batch:
+    def _resegmented(self, batch: Batch, number: int) -> Batch:
         if self._resegment is None:
             return batch
         sides = (unpadded(batch.source_BS), unpadded(batch.target_out_BT))

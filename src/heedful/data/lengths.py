@@ -37,6 +37,11 @@ class LengthBuckets(NamedTuple):
         return int((self.count_G * self.source_G).sum()) + self.target_tokens
 
     @property
+    def reversed(self) -> LengthBuckets:
+        """The same pairs, from target to source; batches are cut at the same places."""
+        return LengthBuckets(self.target_G, self.source_G, self.count_G)
+
+    @property
     def target_tokens(self) -> int:
         return int((self.count_G * self.target_G).sum())
 

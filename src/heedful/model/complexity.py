@@ -99,3 +99,9 @@ def training_flops(
     """
     again = stacks_flops(config, B, S, T) if checkpointed else 0
     return 3 * forward_flops(config, B, S, T, tokens) + again
+
+
+def orthogonalisation_flops(rows: int, columns: int, rounds: int) -> int:
+    """One matrix of an update with Muon: X ← aX + (bXXᵀ + c(XXᵀ)²)X, with X no taller than wide."""
+    r, c = sorted((rows, columns))
+    return rounds * 2 * (r * r * c + r**3 + r * r * c)

@@ -16,8 +16,9 @@ import torch
 
 from heedful import presets
 from heedful.config import ModelConfig, Recipe, TrainingConfig
-from heedful.model.complexity import training_flops
+from heedful.model.complexity import orthogonalisation_flops, training_flops
 from heedful.model.transformer import Transformer
+from heedful.training.muon import ROUNDS
 
 ASSUMED_LENGTH = 25  # tokens of a sentence where no text is at hand; FLOPs hardly depend on it
 HELD = 96 * 96  # T × S up to which attention on a CPU keeps its weights (model/attention.py)
@@ -51,6 +52,13 @@ class BatchShape(NamedTuple):
     tokens: int  # of B × T those that are no padding
 
 
+class BatchShapes(NamedTuple):
+    """All batches of an epoch, and the same batches from target to source where some are trained that way."""
+
+    forward: Sequence[BatchShape]
+    reversed: Sequence[BatchShape] = ()
+
+
 @dataclass(frozen=True)
 class Memory:
     """Bytes, by what they hold."""
@@ -76,18 +84,19 @@ class Estimate:
     memory: Memory
 
 
-def estimate(recipe: Recipe, config: ModelConfig, shapes: Sequence[BatchShape] | None, gpu: bool) -> Estimate:
+def estimate(recipe: Recipe, config: ModelConfig, shapes: BatchShapes | None, gpu: bool) -> Estimate:
     """`shapes` are an epoch's batches; None: no text is at hand, and batches are full of sentences of one length."""
     training = recipe.training
-    checkpointed = training.checkpoint_activations
     if shapes is None:
         length = min(ASSUMED_LENGTH, recipe.data.max_length)
-        tokens = float(training.batch_tokens)
-        flops = training_flops(config, 1, length, length, checkpointed=checkpointed) * tokens / length
+        rows = training.batch_tokens / length
+        tokens, flops = (
+            float(training.batch_tokens),
+            rows * _batch_flops(config, training, BatchShape(1, length, length, length)),
+        )
     else:
-        tokens = sum(shape.tokens for shape in shapes) / len(shapes)
-        flops = sum(training_flops(config, *shape, checkpointed=checkpointed) for shape in shapes) / len(shapes)
-    step = training.accumulate * flops
+        tokens, flops = _mean(config, training, shapes)
+    step = training.accumulate * flops + optimizer_flops(config, training)
     return Estimate(
         parameters=parameters(config),
         tokens=training.accumulate * tokens,
@@ -96,6 +105,33 @@ def estimate(recipe: Recipe, config: ModelConfig, shapes: Sequence[BatchShape] |
         papers_run=papers_run(recipe, config),
         memory=memory(config, training, largest(recipe, config, shapes, gpu), gpu),
     )
+
+
+def _mean(config: ModelConfig, training: TrainingConfig, shapes: BatchShapes) -> tuple[float, float]:
+    """Return target tokens and FLOPs of a batch, averaged over the run: some of the first batches are reversed."""
+    share = min(training.bidirectional_steps, training.steps) / training.steps / 2 if shapes.reversed else 0.0
+    means = [
+        (
+            sum(shape.tokens for shape in direction) / len(direction),
+            sum(_batch_flops(config, training, shape) for shape in direction) / len(direction),
+        )
+        for direction in (shapes.forward, shapes.reversed or shapes.forward)
+    ]
+    tokens, flops = ((1 - share) * forward + share * backward for forward, backward in zip(*means, strict=True))
+    return tokens, flops
+
+
+def _batch_flops(config: ModelConfig, training: TrainingConfig, shape: BatchShape) -> int:
+    return training_flops(config, *shape, checkpointed=training.checkpoint_activations)
+
+
+def optimizer_flops(config: ModelConfig, training: TrainingConfig) -> int:
+    """The matrix products of one update. Adam has none; its element-wise passes are not counted, as elsewhere."""
+    if training.optimizer != "muon":
+        return 0
+    with torch.device("meta"):
+        linears = [module for module in Transformer(config).modules() if isinstance(module, torch.nn.Linear)]
+    return sum(orthogonalisation_flops(one.out_features, one.in_features, ROUNDS) for one in linears)
 
 
 @functools.lru_cache(maxsize=16)
@@ -116,14 +152,14 @@ def papers_run(recipe: Recipe, config: ModelConfig) -> PapersRun | None:
     return None
 
 
-def largest(recipe: Recipe, config: ModelConfig, shapes: Sequence[BatchShape] | None, gpu: bool) -> BatchShape:
+def largest(recipe: Recipe, config: ModelConfig, shapes: BatchShapes | None, gpu: bool) -> BatchShape:
     """The batch that needs most memory. Without text: full of sentences as long as can be, or as can be attended to
     with all weights held, whichever is more."""
     if shapes is None:
         lengths = {recipe.data.max_length, min(recipe.data.max_length, int(HELD**0.5))}
         rows = {length: max(1, recipe.training.batch_tokens // length) for length in lengths}
-        shapes = [BatchShape(B, n, n, B * n) for n, B in rows.items()]
-    return max(shapes, key=lambda shape: activations(config, recipe.training, shape, gpu))
+        shapes = BatchShapes([BatchShape(B, n, n, B * n) for n, B in rows.items()])
+    return max([*shapes.forward, *shapes.reversed], key=lambda shape: activations(config, recipe.training, shape, gpu))
 
 
 def memory(config: ModelConfig, training: TrainingConfig, shape: BatchShape, gpu: bool) -> Memory:

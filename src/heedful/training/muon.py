@@ -15,7 +15,7 @@ _MOMENTUM = 0.95
 _SIZE = 0.2
 # Five times X ← aX + (bXXᵀ + c(XXᵀ)²)X brings singular values near 1, the small ones as well (Jordan et al. 2024).
 _A, _B, _C = 3.4445, -4.7750, 2.0315
-_ROUNDS = 5
+ROUNDS = 5
 
 
 class Muon(Adam):
@@ -52,7 +52,7 @@ def orthogonal(matrices_NRC: Tensor) -> Tensor:
     tall = matrices_NRC.shape[1] > matrices_NRC.shape[2]
     x_NRC: Tensor = matrices_NRC.mT if tall else matrices_NRC
     x_NRC = x_NRC / (x_NRC.norm(dim=(1, 2), keepdim=True) + 1e-7)  # singular values at most 1
-    for _ in range(_ROUNDS):
+    for _ in range(ROUNDS):
         square_NRR = torch.bmm(x_NRC, x_NRC.mT)
         # The sums inside the products: half the time of writing them out.
         factor_NRR = torch.baddbmm(square_NRR, square_NRR, square_NRR, beta=_B, alpha=_C)

@@ -86,11 +86,11 @@ def overrides(assignments: Iterable[str]) -> Settings:
 
 
 def from_mapping(keys: Mapping[str, Any]) -> Settings:
-    """{"training.steps": 1000}, as `heedful.train(set=…)` takes it."""
+    """{"training.steps": 1000}, as `heedful.train(overrides=…)` takes it."""
     settings: Settings = {}
     for name, value in keys.items():
         section, _, key = name.partition(".")
-        settings = merged(settings, checked({section: {key: value}}, where="set"))
+        settings = merged(settings, checked({section: {key: value}}, where="overrides"))
     return settings
 
 

@@ -55,7 +55,7 @@ def leftovers(path: Path) -> list[str]:
 
 def continued(path: Path, settings: dict[str, Any]) -> None:
     """The same command, whether the run has begun or not."""
-    train(out=path, set=settings)
+    train(out=path, overrides=settings)
 
 
 def copy_with(source: Path, target: Path, *steps: int) -> RunDirectory:

@@ -59,7 +59,7 @@ def test_the_lock_of_a_killed_process_is_recovered(tmp_path: Path) -> None:
 
 def test_training_takes_the_lock(own_run: Path) -> None:
     with locked(RunDirectory(own_run)), pytest.raises(CheckpointError, match="is training in"):
-        train(out=own_run, set={"training.steps": 13})
+        train(out=own_run, overrides={"training.steps": 13})
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -118,8 +118,8 @@ def test_a_terminated_command_saves_exits_143_and_continues_exactly(tmp_path: Pa
     assert f"stopped at step {step:,} and saved" in err.splitlines()[-1]
     assert stopped.model.is_dir()
     end = {"training.steps": step + 3, "training.validate_every": 1_000}
-    straight = RunDirectory(train(out=tmp_path / "straight", set={**settings, **end}).path)
-    train(out=stopped.path, set={**settings, **end})
+    straight = RunDirectory(train(out=tmp_path / "straight", overrides={**settings, **end}).path)
+    train(out=stopped.path, overrides={**settings, **end})
     for name in ("model.safetensors", "optimizer.safetensors"):
         ends = [(run.checkpoint(step + 3) / name).read_bytes() for run in (straight, stopped)]
         assert ends[0] == ends[1], name

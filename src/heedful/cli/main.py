@@ -14,6 +14,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
+from heedful.allocator import keep_memory
 from heedful.errors import HeedfulError, InputError, MachineError, UsageError, is_out_of_memory, nearest
 from heedful.files import DISK_ERRORS
 from heedful.version import __version__
@@ -252,6 +253,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.WARNING, stream=sys.stderr)
     # A name of a file that is no UTF-8 is printed as it was given.
     sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape", newline="\n")  # type: ignore[union-attr]
+    keep_memory()
     try:
         run(parse(sys.argv[1:] if arguments is None else arguments))
         sys.stdout.flush()

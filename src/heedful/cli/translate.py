@@ -13,7 +13,6 @@ from pathlib import Path
 from time import monotonic
 from typing import IO, Any, TextIO
 
-from heedful.allocator import keep_memory
 from heedful.decoding.load import load
 from heedful.decoding.translator import Translation, Translator
 from heedful.errors import UsageError
@@ -47,7 +46,6 @@ def translated(
     translator: Translator, lines: Iterator[str], together: int = _TOGETHER, **search: Any
 ) -> Iterator[tuple[int, str, Translation]]:
     """Number, line and translation of every line, `together` at a time; says on a terminal how far it is."""
-    keep_memory()  # search makes its cache anew at every step: pages given back and asked for again cost more than it
     done, began = 0, monotonic()
     while chunk := list(islice(lines, together)):
         results = translator.translate(chunk, first_line=done + 1, **search)

@@ -10,11 +10,10 @@ from tempfile import TemporaryDirectory
 import torch
 
 from heedful import recipes
-from heedful.allocator import keep_memory
 from heedful.config import ModelConfig, Recipe, TrainingConfig
 from heedful.data.lengths import LengthBuckets, cut, shapes
 from heedful.data.store import Store
-from heedful.devices import cores, pick_device
+from heedful.devices import cores, pick_device, preserved_torch_state
 from heedful.errors import CorpusError
 from heedful.recipes import Settings
 from heedful.storage.run_directory import RunDirectory
@@ -149,13 +148,13 @@ def training_shapes(buckets: LengthBuckets, training: TrainingConfig) -> BatchSh
 def _speed(planned: Plan, device: torch.device) -> float:
     """Measured with the memory and the threads that training has."""
     say("measuring the speed of this machine")
-    keep_memory()
     training = planned.recipe.training
-    torch.set_num_threads(training.threads or cores())
     length = min(ASSUMED_LENGTH, planned.recipe.data.max_length)
     if planned.buckets is not None:
         length = round(planned.buckets.tokens / (2 * int(planned.buckets.count_G.sum())))
-    return hardware.flops_per_second(planned.model, training, device, length)
+    with preserved_torch_state():
+        torch.set_num_threads(training.threads or cores())
+        return hardware.flops_per_second(planned.model, training, device, length)
 
 
 def _refusal(planned: Plan, cost: Estimate, available: int, device: torch.device) -> str:

@@ -12,10 +12,9 @@ from typing import Any
 import torch
 
 from heedful import recipes
-from heedful.allocator import keep_memory
 from heedful.config import EOS, Recipe
 from heedful.data.batches import Batches, Resegment
-from heedful.devices import cores, pick_device
+from heedful.devices import cores, pick_device, preserved_torch_state
 from heedful.errors import CheckpointError, Interrupted, MachineError, UsageError, is_out_of_memory
 from heedful.files import clear_unfinished, disk_errors
 from heedful.model.transformer import Transformer
@@ -53,17 +52,17 @@ def train(
     recipe: str | Path | None = None,
     *,
     out: str | Path,
-    set: Mapping[str, Any] | None = None,
+    overrides: Mapping[str, Any] | None = None,
     data_root: str | Path | None = None,
     preset: str | None = None,
     init: str | Path | None = None,
     device: str = "auto",
 ) -> Run:
-    """Trains by a recipe file; `set` has keys such as {"training.steps": 1000}. Continues `out` where it has begun."""
+    """Train by a recipe file, or continue the run in `out`. `overrides` has keys such as {"training.steps": 1000}."""
     settings: Settings = {}
     if recipe is not None:
         settings = recipes.read(Path(recipe), Path(data_root) if data_root else None)
-    given = recipes.from_mapping(set or {})
+    given = recipes.from_mapping(overrides or {})
     settings = recipes.merged(settings, recipes.with_absolute_paths(given, Path.cwd()))
     return train_settings(settings, Path(out), preset=preset, init=init, device=device)
 
@@ -80,8 +79,9 @@ def train_settings(
     run, chosen_device = RunDirectory(out.absolute()), pick_device(device)
     _require_own(run)
     try:
-        with process_group(chosen_device) as processes, locked(run) if processes.is_first else nullcontext():
-            return _train(run, settings, processes)
+        with preserved_torch_state(), process_group(chosen_device) as processes:
+            with locked(run) if processes.is_first else nullcontext():
+                return _train(run, settings, processes)
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
             raise
@@ -108,7 +108,6 @@ def _require_own(run: RunDirectory) -> None:
 
 
 def _train(run: RunDirectory, settings: Settings, processes: ProcessGroup) -> Run:
-    keep_memory()
     processes.require_shares(settings.get("training", {}).get("accumulate", processes.count))  # before the text is read
     prepared = _prepare(run, settings, processes)
     processes.require_shares(prepared.recipe.training.accumulate)

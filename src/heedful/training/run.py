@@ -79,9 +79,12 @@ def train_settings(
     run, chosen_device = RunDirectory(out.absolute()), pick_device(device)
     _require_own(run)
     try:
-        with preserved_torch_state(), process_group(chosen_device) as processes:
-            with locked(run) if processes.is_first else nullcontext():
-                return _train(run, settings, processes)
+        with (
+            preserved_torch_state(),
+            process_group(chosen_device) as processes,
+            locked(run) if processes.is_first else nullcontext(),
+        ):
+            return _train(run, settings, processes)
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
             raise

@@ -19,6 +19,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -130,19 +131,19 @@ def tasks(directory: Path) -> dict[str, Callable[[], Any]]:
 
     from heedful.decoding.search import beam_search
 
+    def search(model: Any, sources: list[list[int]]) -> Callable[[], Any]:
+        return lambda: beam_search(model, sources, BEAM, ALPHA, MAX_EXTRA)
+
     torch.manual_seed(1)
-    found: list[list[Callable[[], Any]]] = [[], [], []]
+    training, together, alone = [], [], []
     for number in range(len(SHAPES)):
         task = read_task(directory / str(number))
-        contender = heedful_step(task)
+        training.append(partial(heedful_step(task).step, 0))
         model: Any = heedful_step(task).model
         sources = [[int(i) for i in row if i] for row in task.batches[0].source[:TOGETHER]]
-        found[0].append(lambda step=contender.step: step(0))
-        for kind, chosen in ((1, sources), (2, sources[:1])):
-            found[kind].append(
-                lambda model=model.eval(), chosen=chosen: beam_search(model, chosen, BEAM, ALPHA, MAX_EXTRA)
-            )
-    return dict(zip(TASKS, [unit for units in found for unit in units], strict=True))
+        together.append(search(model.eval(), sources))
+        alone.append(search(model.eval(), sources[:1]))
+    return dict(zip(TASKS, [*training, *together, *alone], strict=True))
 
 
 @contextmanager
@@ -218,9 +219,9 @@ def table(turns: Turns, spins: list[int], rounds: int) -> Table:
         "rows": rows,
         "notes": [
             "100 % is the speed with libgomp's default on an idle machine.",
-            f"{rounds} rounds, fresh processes in each; idle: the median of {len(turns[TASKS[0], False, DEFAULT])} "
-            "turns; beside a busy process: all turns together.",
-            f"N is 3 with d_model 256, and 2 with d_model 128. Decoding: beam {BEAM}; a batch has {TOGETHER} sentences.",
+            f"Rounds, each with fresh processes: {rounds}. Idle: the median over "
+            f"{len(turns[TASKS[0], False, DEFAULT])} turns. Beside a busy process: all turns together.",
+            f"N is 3 with d_model 256, and 2 with d_model 128. Decoding: beam {BEAM}, {TOGETHER} sentences in a batch.",
         ],
         "raw": {f"{task}; {beside}; {spin}": found for (task, beside, spin), found in turns.items()},
     }
@@ -248,7 +249,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--turns", type=int, default=3, help="of each process in a round, on the idle machine")
     parser.add_argument("--seconds", type=float, default=0.4, help="of a turn; three times as long beside another")
-    parser.add_argument("--patience", type=float, default=300, help="seconds in which disturbed turns are repeated (300)")
+    parser.add_argument(
+        "--patience", type=float, default=300, help="seconds in which disturbed turns are repeated (300)"
+    )
     parser.add_argument("--spins", type=int, nargs="+", default=list(SPINS))
     parser.add_argument("--quick", action="store_true", help="a smoke run: no file unless --out")
     parser.add_argument("--out", type=Path, help=f"({OUT.name})")

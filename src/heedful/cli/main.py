@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from heedful.allocator import keep_memory
+from heedful.cli.openmp import set_spin_count
 from heedful.errors import HeedfulError, InputError, MachineError, UsageError, is_out_of_memory, nearest
 from heedful.files import DISK_ERRORS
 from heedful.version import __version__
@@ -220,6 +221,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def run(parsed: argparse.Namespace) -> None:
+    set_spin_count(parsed.command, os.environ)
     if parsed.command == "demo":
         from heedful.cli.demo import demo as command
     elif parsed.command == "train":

@@ -124,7 +124,7 @@ MISTAKES = [
     ("train --source {empty} --target {empty} --valid-source {two} --valid-target {two} --out {new}", 3, "empty"),
     ("train --source {two} --target {two} --valid-source {two} --valid-target {nowhere} --out {new}", 3, "no file"),
     ("train {files} --out {new} --set data.tokenizer={two}", 3, "is not a SentencePiece model"),
-    ("train {files} --out {new} --set data.tokenizer={nowhere}", 3, "cannot be read"),
+    ("train {files} --out {new} --set data.tokenizer={nowhere}", 3, "Cannot read the tokenizer"),
     ("train {files} --out {new} --set data.vocab_size=262", 3, "data.vocab_size = 262 is too small"),
     ("train {files} --out {new} --init {nowhere}", 3, "There is no model"),
     ("train {files} --out {new} --init {damaged}", 3, "is damaged"),

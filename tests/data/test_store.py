@@ -192,8 +192,8 @@ def refused(directory: Path) -> None:
     with pytest.raises(CorpusError) as caught:
         Store(directory)
     message = str(caught.value)
-    assert message.startswith(f"{directory} is not a readable token store (")
-    assert message.endswith("It was made when the run began: put it back, or train into another --out.")
+    assert message.startswith(f"Cannot read the token store {directory}: ")
+    assert message.endswith("It was written when the run started: restore it, or choose another --out.")
 
 
 @pytest.mark.parametrize("value", [0, 1, 1_000])
@@ -208,7 +208,7 @@ def test_an_order_that_is_not_the_texts_is_met_in_training(written):
     order = np.fromfile(written / "by_length", np.int64)
     np.full_like(order, order[-1]).tofile(written / "by_length")
     batches = Batches(Store(written), 60, seed=1)
-    with pytest.raises(CorpusError, match="order of length is damaged"):
+    with pytest.raises(CorpusError, match="length order does not match"):
         [batches[number] for number in range(batches.per_epoch)]
 
 

@@ -72,7 +72,7 @@ def test_the_first_signal_is_noted(number: signal.Signals, capsys: pytest.Captur
     assert signal.getsignal(number) is before
     out, err = capsys.readouterr()
     assert out == ""
-    assert f"{number.name}: saving after this step" in err
+    assert f"{number.name} received: saving after this step" in err
 
 
 def test_the_second_signal_stops_at_once() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ from heedful.allocator import keep_memory
 from heedful.decoding.load import load
 from heedful.decoding.translator import Translation, Translator
 from heedful.errors import UsageError
-from heedful.files import disk_errors
+from heedful.files import disk_errors, new_file
 from heedful.text.lines import decode_lines, read_lines
 
 _TOGETHER = 1_000  # lines read before they are translated: enough to batch by length, little to hold
@@ -87,14 +86,8 @@ def output(name: str | None) -> Iterator[TextIO]:
         with disk_errors(path), path.open("w", encoding="utf-8", newline="\n") as stream:
             yield stream
         return
-    beside = path.with_name(f".unfinished-{path.name}")
-    with disk_errors(path):
-        try:
-            with beside.open("w", encoding="utf-8", newline="\n") as stream:
-                yield stream
-            os.replace(beside, path)
-        finally:
-            beside.unlink(missing_ok=True)
+    with new_file(path) as beside, beside.open("w", encoding="utf-8", newline="\n") as stream:
+        yield stream
 
 
 def _again(first: str | None, rest: Iterator[str]) -> Iterator[str]:

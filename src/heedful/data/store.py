@@ -20,12 +20,14 @@ import numpy.typing as npt
 from heedful.config import EOS, DataConfig
 from heedful.data.lengths import Chunk, LengthBuckets, Lengths, length_buckets, write_order
 from heedful.errors import CorpusError
-from heedful.files import new_directory
+from heedful.files import holds_only, new_directory
 from heedful.text.corpus import Pair, clean
 from heedful.text.tokenizer import Tokenizer
 
 Ids = npt.NDArray[np.integer[Any]]
 
+_SIDES = ("source.ids", "target.ids", "source.offsets", "target.offsets", "lines")
+_FILES = (*_SIDES, "by_length", "buckets", "store.json")
 _CHUNK = 10_000  # pairs tokenized together
 _STRETCH = 500_000  # pairs put in order of length together
 # A line of more characters than this many a token is too long whatever its tokens: it is not even tokenized.
@@ -100,6 +102,11 @@ class Store:
         return self._ids[side][offsets[index] : offsets[index + 1]]
 
 
+def is_store(directory: Path) -> bool:
+    """Whether the directory holds the files of a store and nothing else, so that a newer store may take its place."""
+    return holds_only(directory, _FILES) and (directory / "store.json").is_file()
+
+
 def _map(path: Path, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     if path.stat().st_size == 0:
         return np.zeros(0, dtype)  # an empty file cannot be mapped
@@ -117,7 +124,7 @@ def write_store(
     """Tokenizes pairs into a new store, in memory that does not grow with it. `facts`: digests and the like."""
     dtype = np.dtype(np.uint16 if tokenizer.vocab_size <= 2**16 else np.uint32)
     report = FilterReport()
-    with new_directory(directory) as unfinished:
+    with new_directory(directory, replaces=is_store) as unfinished:
         with _Writer(unfinished, dtype) as writer:
             for kept in _tokenized(pairs, tokenizer, rules, report, threads):
                 writer.add(kept)
@@ -192,8 +199,7 @@ class _Writer:
     def __init__(self, directory: Path, dtype: np.dtype[Any]) -> None:
         self.dtype = dtype
         self.ends = {"source": 0, "target": 0}
-        names = ("source.ids", "target.ids", "source.offsets", "target.offsets", "lines")
-        self.files: dict[str, IO[bytes]] = {name: (directory / name).open("wb") for name in names}
+        self.files: dict[str, IO[bytes]] = {name: (directory / name).open("wb") for name in _SIDES}
 
     def __enter__(self) -> _Writer:
         for side in self.ends:

@@ -16,11 +16,11 @@ from heedful.allocator import keep_memory
 from heedful.config import EOS, Recipe
 from heedful.data.batches import Batches, Resegment
 from heedful.devices import cores, pick_device
-from heedful.errors import CheckpointError, Interrupted, MachineError, UsageError, is_out_of_memory
+from heedful.errors import CheckpointError, Interrupted, MachineError, is_out_of_memory
 from heedful.files import clear_unfinished, disk_errors
 from heedful.model.transformer import Transformer
 from heedful.recipes import Settings
-from heedful.storage.model_directory import CONFIG, TextFacts
+from heedful.storage.model_directory import TextFacts
 from heedful.storage.run_directory import RunDirectory, open_model
 from heedful.text.tokenizer import Tokenizer
 from heedful.training import checkpoints, preparation
@@ -78,7 +78,6 @@ def train_settings(
 ) -> Run:
     settings = completed(settings, preset, init)
     run, chosen_device = RunDirectory(out.absolute()), pick_device(device)
-    _require_own(run)
     try:
         with process_group(chosen_device) as processes, locked(run) if processes.is_first else nullcontext():
             return _train(run, settings, processes)
@@ -96,15 +95,6 @@ def completed(settings: Settings, preset: str | None, init: str | Path | None) -
     if init is not None:
         settings = recipes.merged(settings, {"training": {"init": str(Path(init).absolute())}})
     return settings
-
-
-def _require_own(run: RunDirectory) -> None:
-    """A run goes into a new directory, an empty one or its own: it never writes over what is not a run's."""
-    if run.path.exists() and not run.path.is_dir():
-        raise UsageError(f"--out {run.path} is a file; a run is a directory.")
-    ours = (run.tokenizer, run.log, run.data, run.checkpoints, run.best, run.model, run.path / CONFIG)
-    if not run.config.exists() and not run.lock.exists() and any(path.exists() for path in ours):
-        raise UsageError(f"--out {run.path} is not a run and has files that a run would write over. Choose another.")
 
 
 def _train(run: RunDirectory, settings: Settings, processes: ProcessGroup) -> Run:

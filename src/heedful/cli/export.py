@@ -15,6 +15,7 @@ from heedful.interop.argos import SUFFIX, write_argos
 from heedful.interop.marian_import import read_marian
 from heedful.storage.model_directory import Model, is_model, write_model
 from heedful.storage.run_directory import open_model
+from heedful.text.languages import require_code
 
 log = logging.getLogger("heedful")
 
@@ -49,7 +50,8 @@ def _check(arguments: argparse.Namespace, out: Path) -> None:
 def _in_languages(model: Model, codes: list[str] | None) -> Model:
     if codes is None:
         return model
-    return replace(model, text=replace(model.text, source_language=codes[0], target_language=codes[1]))
+    source, target = (require_code(code, "--languages") for code in codes)
+    return replace(model, text=replace(model.text, source_language=source, target_language=target))
 
 
 def import_model(arguments: argparse.Namespace) -> None:

@@ -26,6 +26,7 @@ from heedful.text.tokenizer import Tokenizer
 from heedful.training import checkpoints, preparation
 from heedful.training.autoconfig import from_preset
 from heedful.training.checkpoints import Progress
+from heedful.training.data_checks import with_checked_codes
 from heedful.training.display import say
 from heedful.training.distributed import ProcessGroup, process_group
 from heedful.training.lock import locked
@@ -94,7 +95,7 @@ def completed(settings: Settings, preset: str | None, init: str | Path | None) -
         settings = recipes.merged(from_preset(preset, settings), settings)
     if init is not None:
         settings = recipes.merged(settings, {"training": {"init": str(Path(init).absolute())}})
-    return settings
+    return with_checked_codes(settings)
 
 
 def _train(run: RunDirectory, settings: Settings, processes: ProcessGroup) -> Run:

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from heedful.config import EOS, DataConfig
 from heedful.data.lengths import Chunk, LengthBuckets, Lengths, length_buckets, write_order
 from heedful.errors import CorpusError
-from heedful.files import holds_only, new_directory
+from heedful.files import holds_only, new_directory, read_at_most
 from heedful.text.corpus import Pair, clean
 from heedful.text.tokenizer import Tokenizer
 
@@ -28,6 +28,7 @@ Ids = npt.NDArray[np.integer[Any]]
 
 _SIDES = ("source.ids", "target.ids", "source.offsets", "target.offsets", "lines")
 _FILES = (*_SIDES, "by_length", "buckets", "store.json")
+_MOST_JSON = 1_000_000  # bytes of store.json
 _CHUNK = 10_000  # pairs tokenized together
 _STRETCH = 500_000  # pairs put in order of length together
 # A line of more characters than this many a token is too long whatever its tokens: it is not even tokenized.
@@ -104,7 +105,16 @@ class Store:
 
 def is_store(directory: Path) -> bool:
     """Whether the directory holds the files of a store and nothing else, so that a newer store may take its place."""
-    return holds_only(directory, _FILES) and (directory / "store.json").is_file()
+    return holds_only(directory, _FILES) and len(list(directory.iterdir())) == len(_FILES) and bool(facts_of(directory))
+
+
+def facts_of(directory: Path) -> dict[str, str]:
+    """The digests and the like that a store was written with; nothing if there is no store."""
+    try:
+        facts = json.loads(read_at_most(directory / "store.json", _MOST_JSON))["facts"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return {}
+    return facts if isinstance(facts, dict) else {}
 
 
 def _map(path: Path, dtype: np.dtype[Any]) -> npt.NDArray[Any]:

@@ -5,6 +5,7 @@ config.toml · tokenizer.model · log.jsonl · data/ · checkpoints/step-0000100
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 from dataclasses import dataclass, replace
@@ -15,7 +16,7 @@ import torch
 
 from heedful import recipes
 from heedful.config import Recipe
-from heedful.data.store import Store, is_store
+from heedful.data.store import Store, facts_of, is_store
 from heedful.errors import CheckpointError, HeedfulError, ModelError, UsageError, nearest
 from heedful.files import clear_unfinished, discard, is_empty
 from heedful.storage.manifest import NAME as MANIFEST
@@ -111,24 +112,33 @@ class RunDirectory:
         """What somebody put into a run is met at the start, not hours later when it would be replaced."""
         if self.config.exists():
             foreign = [path for path in (self.best, self.model) if os.path.lexists(path) and not is_model(path)]
-        else:  # a killed start wrote the tokenizer and token stores, at most
-            foreign = [path for path in self.entries() if path.exists() and path not in (self.tokenizer, self.data)]
+        else:  # a killed start wrote token stores and the tokenizer, at most
+            foreign = [path for path in self.entries() if path.exists() and path != self.data]
+            foreign = [path for path in foreign if path != self.tokenizer or not self._is_own_tokenizer()]
         if foreign:
             raise UsageError(
                 f"{foreign[0]} has something in it that heedful did not write, and training would replace it. "
                 "Move it away, and run the same command again."
             )
 
+    def _is_own_tokenizer(self) -> bool:
+        """Whether a start wrote tokenizer.model: the token stores, which are written before it, have its digest."""
+        if self.tokenizer.is_symlink() or not self.tokenizer.is_file():
+            return False
+        digest = hashlib.sha256(self.tokenizer.read_bytes()).hexdigest()
+        return any(facts_of(self.data / name).get("tokenizer") == digest for name in STORES)
+
     def clear_failed_start(self) -> None:
-        """Remove what a start wrote that failed before there was a config.toml, and so was not a run yet."""
+        """Remove what a start wrote that ended before there was a config.toml; the directory was not a run yet."""
         clear_unfinished(self.path)
+        clear_unfinished(self.data)
+        if self._is_own_tokenizer():
+            self.tokenizer.unlink()
         for name in STORES:
             if is_store(self.data / name):
                 discard(self.data / name)
         if is_empty(self.data):
             self.data.rmdir()
-        self.tokenizer.unlink(missing_ok=True)
-        self.marker.unlink(missing_ok=True)
 
     def recipe(self) -> Recipe:
         """The resolved recipe the run began with."""

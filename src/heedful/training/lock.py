@@ -37,6 +37,7 @@ def locked(run: RunDirectory) -> Iterator[None]:
         if descriptor is not None:
             if not run.config.exists():
                 run.clear_failed_start()
+                run.marker.unlink(missing_ok=True)
             os.close(descriptor)
         if created:
             with suppress(OSError):  # not empty: it is a run now

@@ -19,7 +19,7 @@ from heedful.config import DataConfig, Recipe
 from heedful.data.store import Store, write_store
 from heedful.devices import cores
 from heedful.errors import CheckpointError, ConfigError, CorpusError, UsageError, VocabularyTooSmallError
-from heedful.files import clear_unfinished, write_durably
+from heedful.files import write_durably
 from heedful.recipes import Settings
 from heedful.storage.model_directory import Model
 from heedful.storage.run_directory import RunDirectory, open_model
@@ -49,7 +49,7 @@ def begin(run: RunDirectory, settings: Settings, device: torch.device, say: Say,
     """Prepares a new run; config.toml is written last, so that a run without it has not begun."""
     _require_sound(settings, device)
     run.path.mkdir(parents=True, exist_ok=True)
-    clear_unfinished(run.path)
+    run.clear_failed_start()
     settings = with_init(_with_builtin_languages(settings))
     threads = settings.get("training", {}).get("threads", 0) or cores()
     train, valid = corpora(settings)
@@ -62,7 +62,6 @@ def begin(run: RunDirectory, settings: Settings, device: torch.device, say: Say,
     tokenizer, choice = _tokenizer(settings, train, threads, say)
     if choice is not None:
         settings = autoconfig.apply(settings, [choice])
-    write_durably(run.tokenizer, tokenizer.model)
     rules = DataConfig(**settings.get("data", {}))
     stores = [
         _store(run, "training", train, tokenizer, rules, threads, say, counter),
@@ -78,6 +77,7 @@ def begin(run: RunDirectory, settings: Settings, device: torch.device, say: Say,
         if one is not None:
             say(f"chosen: {one}")
     recipe = recipes.build(autoconfig.apply(settings, chosen))
+    write_durably(run.tokenizer, tokenizer.model)
     write_durably(run.config, recipes.to_toml(recipe).encode())
     return Prepared(recipe, tokenizer, stores[0], stores[1], valid)
 

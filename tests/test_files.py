@@ -155,7 +155,7 @@ def test_what_heedful_did_not_write_is_not_replaced(tmp_path, kind):
     else:
         final.symlink_to(tmp_path / ("elsewhere" if kind == "link" else "nowhere"))
     before = tree(tmp_path)
-    said = "is a symbolic link" if "link" in kind else "is not what heedful would replace"
+    said = "is a symbolic link" if "link" in kind else "heedful replaces only what it wrote"
     with pytest.raises(UsageError, match=said), new_directory(final):
         pytest.fail("work was done for nothing")
     assert tree(tmp_path) == before
@@ -171,7 +171,7 @@ def test_what_appears_while_a_directory_is_written_is_not_replaced(tmp_path):
             final.mkdir()
             fill(final, "mine")
 
-    with pytest.raises(UsageError, match="is not what heedful would replace"):
+    with pytest.raises(UsageError, match="heedful replaces only what it wrote"):
         write()
     assert tree(tmp_path) == whole("final", "mine")
 

@@ -77,7 +77,7 @@ def require_replaceable(final: Path, replaces: Callable[[Path], bool]) -> None:
         raise UsageError(f"{final} is a symbolic link. heedful does not replace links: give the directory itself.")
     if final.exists() and not is_empty(final) and not replaces(final):
         raise UsageError(
-            f"{final} exists and is not what heedful would replace: heedful did not write it, or it was changed since. "
+            f"{final} exists, and heedful replaces only what it wrote itself and nobody changed. "
             "Choose another name, or move it away."
         )
 

@@ -100,8 +100,9 @@ def require_code(code: str, where: str) -> str:
     found = _CODE.fullmatch(code)
     language = found[1].lower() if found else ""
     if found is None or (len(language) == 2 and language not in _BY_CODE):
+        shown = code.encode("utf-8", "backslashreplace").decode()
         raise UsageError(
-            f'{where}: "{code}" is not a language code. Use a code of ISO 639 such as en, de or hsb, with a region '
+            f'{where}: "{shown}" is not a language code. Use a code of ISO 639 such as en, de or hsb, with a region '
             f"or a script where you need one (pt-BR, zh-Hans), or a private one (x-mine).{_hint(code)}"
         )
     script, region = (part[1:] if part else "" for part in found.groups()[1:])

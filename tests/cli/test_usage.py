@@ -213,7 +213,7 @@ MISTAKES = [
     ("average {nowhere} --last 1 --out {new}", 3, "is not a run"),
     ("average {two} --last 1 --out {new}", 3, "is not a run"),
     ("average {run} --last 1 --out {two}", 2, "heedful replaces only what it wrote"),
-    ("average {run} --last 1 --out {folder}", 2, "heedful replaces only what it wrote"),
+    ("average {run} --last 1 --out {trees}", 2, "heedful replaces only what it wrote"),
     ("average {run} --last 1 --out {two}/below", 2, "cannot be written"),
     # info
     ("info", 2, "either a PATH or --preset"),

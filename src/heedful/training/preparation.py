@@ -227,8 +227,9 @@ def _store(
         say(f"warning: {warning}")
     if not len(store):
         raise CorpusError(
-            f"No pair of the {name} text is left: {store.report}. "
-            f"Longest side {rules.max_length} tokens (data.max_length), ratio {rules.max_ratio} (data.max_ratio)."
+            f"No pair of the {name} text is left: {store.report}. A side may have at most {rules.max_length} tokens "
+            f"(data.max_length), and {rules.max_ratio} times as many as the other side (data.max_ratio). "
+            "Raise these limits, or check that the two files belong together."
         )
     return store
 

@@ -157,7 +157,9 @@ def _restore(run: RunDirectory, prepared: Prepared, processes: ProcessGroup, thr
     updater = Updater(model.to(device), recipe.training, processes)
     newest = run.valid_steps(1)
     if not newest and run.steps():
-        raise CheckpointError(f"None of the checkpoints in {run.checkpoints} is valid. Remove them to begin again.")
+        raise CheckpointError(
+            f"None of the checkpoints in {run.checkpoints} is valid. Restore one, or train into another --out."
+        )
     facts = {
         "threads": threads,
         "torch": torch.__version__,

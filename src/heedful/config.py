@@ -55,7 +55,7 @@ class DataConfig:
     target: tuple[str, ...] = ()  # as many files as `source`; none where `source` is .tsv
     valid_source: tuple[str, ...] = ()
     valid_target: tuple[str, ...] = ()
-    source_language: str = ""  # a code such as "en"; names the sides in what is exported
+    source_language: str = ""  # a code such as "en"; from the file names or the text unless set
     target_language: str = ""
     tokenizer: str = ""  # a ready SentencePiece model instead of learning one
     vocab_size: int = 37_000  # tokens, one vocabulary for both sides; lowered where the corpus has fewer

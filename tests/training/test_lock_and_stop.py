@@ -19,7 +19,7 @@ from heedful.training.lock import locked
 from heedful.training.run import train
 from heedful.training.signals import StopRequest
 
-HOLD = "import fcntl, sys, time; f = open(sys.argv[1], 'w'); fcntl.flock(f, fcntl.LOCK_EX); print('held', flush=True)"
+HOLD = "import fcntl, sys, time; f = open(sys.argv[1], 'a'); fcntl.flock(f, fcntl.LOCK_EX); print('held', flush=True)"
 
 
 def test_a_second_trainer_is_refused_and_told_of_the_first(tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ def test_a_finished_trainer_lets_go(tmp_path: Path) -> None:
 
 def test_the_lock_of_a_killed_process_is_recovered(tmp_path: Path) -> None:
     run = RunDirectory(tmp_path)
-    command = [sys.executable, "-c", f"{HOLD}; time.sleep(60)", str(run.lock)]
+    command = [sys.executable, "-c", f"{HOLD}; time.sleep(60)", str(run.marker)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"

@@ -154,7 +154,7 @@ def test_accumulated_batches_continue_in_order(tmp_path: Path, settings: dict[st
 
 
 def test_a_finished_run_says_so_and_changes_nothing(own_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    files = {path: path.read_bytes() for path in own_run.rglob("*") if path.is_file() and path.name != ".lock"}
+    files = {path: path.read_bytes() for path in own_run.rglob("*") if path.is_file() and path.name != ".heedful"}
     run = train(out=own_run)
     assert run.progress.step == LAST
     assert "is finished: 12 steps. Raise training.steps to train on." in capsys.readouterr().err

@@ -172,7 +172,7 @@ def test_a_directory_that_is_not_a_run_is_not_written_over(corpus: dict[str, str
     with pytest.raises(UsageError, match="is not a run"):
         train(out=tmp_path / "mine", overrides={**corpus, **ONE_STEP})
     assert mine.read_text() == "precious"
-    assert not (tmp_path / "mine" / ".lock").exists()
+    assert not (tmp_path / "mine" / ".heedful").exists()
 
 
 def test_fine_tuning_starts_from_the_model_with_its_tokenizer(

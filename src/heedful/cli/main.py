@@ -130,7 +130,12 @@ def _attend_options(parser: _Parser) -> None:
 
 
 def _serve_options(parser: _Parser) -> None:
-    parser.add_argument("models", nargs="+", metavar="MODEL", help=f"{_MODEL_HELP}; several for several pairs")
+    parser.add_argument(
+        "models",
+        nargs="+",
+        metavar="MODEL",
+        help=f"{_MODEL_HELP}; several for several pairs; MODEL:en:fr names its languages",
+    )
     parser.add_argument("--host", default="127.0.0.1", help="0.0.0.0: for other machines too (default: 127.0.0.1)")
     parser.add_argument("--port", type=int, default=5000, help="0: any that is free (default: 5000)")
     parser.add_argument(
@@ -148,7 +153,7 @@ def _export_options(parser: _Parser) -> None:
         help="of CTranslate2's weights (default: none, float32)",
     )
     parser.add_argument(
-        "--languages", nargs=2, metavar="CODE", help="source and target, where the model does not know them (en de)"
+        "--languages", nargs=2, metavar="CODE", help="source and target, instead of the model's own (en de)"
     )
 
 

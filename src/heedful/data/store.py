@@ -20,7 +20,7 @@ import numpy.typing as npt
 from heedful.config import EOS, DataConfig
 from heedful.data.lengths import Chunk, LengthBuckets, Lengths, length_buckets, write_order
 from heedful.errors import CorpusError
-from heedful.files import new_directory
+from heedful.files import holds_only, new_directory, read_at_most
 from heedful.text.corpus import Pair, clean
 from heedful.text.tokenizer import Tokenizer
 from heedful.typed import require_version
@@ -28,6 +28,9 @@ from heedful.typed import require_version
 Ids = npt.NDArray[np.integer[Any]]
 
 FORMAT_VERSION = 1  # of the directory; in store.json
+_SIDES = ("source.ids", "target.ids", "source.offsets", "target.offsets", "lines")
+_FILES = (*_SIDES, "by_length", "buckets", "store.json")
+_MOST_JSON = 1_000_000  # bytes of store.json
 _CHUNK = 10_000  # pairs tokenized together
 _ORDERED_TOGETHER = 500_000  # pairs sorted by length at a time
 # A line with more characters per allowed token than this is too long in any case, and is not tokenized.
@@ -103,6 +106,20 @@ class Store:
         return self._ids[side][offsets[index] : offsets[index + 1]]
 
 
+def is_store(directory: Path) -> bool:
+    """Whether the directory holds the files of a store and nothing else, so that a newer store may take its place."""
+    return holds_only(directory, _FILES) and len(list(directory.iterdir())) == len(_FILES) and bool(facts_of(directory))
+
+
+def facts_of(directory: Path) -> dict[str, str]:
+    """The digests and the like that a store was written with; nothing if there is no store."""
+    try:
+        facts = json.loads(read_at_most(directory / "store.json", _MOST_JSON))["facts"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return {}
+    return facts if isinstance(facts, dict) else {}
+
+
 def _map(path: Path, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     if path.stat().st_size == 0:
         return np.zeros(0, dtype)  # an empty file cannot be mapped
@@ -120,7 +137,7 @@ def write_store(
     """Tokenize pairs into a new store, in constant memory. `facts` are kept with it (digests, for example)."""
     dtype = np.dtype(np.uint16 if tokenizer.vocab_size <= 2**16 else np.uint32)
     report = FilterReport()
-    with new_directory(directory) as unfinished:
+    with new_directory(directory, replaces=is_store) as unfinished:
         with _Writer(unfinished, dtype) as writer:
             for kept in _tokenized(pairs, tokenizer, rules, report, threads):
                 writer.add(kept)
@@ -195,8 +212,7 @@ class _Writer:
     def __init__(self, directory: Path, dtype: np.dtype[Any]) -> None:
         self.dtype = dtype
         self.ends = {"source": 0, "target": 0}
-        names = ("source.ids", "target.ids", "source.offsets", "target.offsets", "lines")
-        self.files: dict[str, IO[bytes]] = {name: (directory / name).open("wb") for name in names}
+        self.files: dict[str, IO[bytes]] = {name: (directory / name).open("wb") for name in _SIDES}
 
     def __enter__(self) -> _Writer:
         for side in self.ends:

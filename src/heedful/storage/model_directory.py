@@ -22,7 +22,7 @@ from heedful.errors import ConfigError, InputError, ModelError
 from heedful.files import new_directory, read_at_most
 from heedful.model.transformer import Transformer
 from heedful.storage.manifest import MOST_JSON, verify_manifest, write_manifest
-from heedful.storage.manifest import NAME as MANIFEST
+from heedful.storage.ownership import may_replace
 from heedful.text.profiles import LINES, profile
 from heedful.text.tokenizer import Tokenizer
 from heedful.typed import build, require_version
@@ -84,7 +84,7 @@ def write_model(directory: Path, model: Model) -> None:
         "decoding": asdict(model.decoding),
         "history": dict(model.history),
     }
-    with new_directory(directory, needed=4 * model.transformer.parameter_count()) as unfinished:
+    with new_directory(directory, 4 * model.transformer.parameter_count(), is_model) as unfinished:
         (unfinished / CONFIG).write_text(json.dumps(content, indent=1, ensure_ascii=False), encoding="utf-8")
         (unfinished / TOKENIZER).write_bytes(model.tokenizer.model)
         write_tensors(unfinished / WEIGHTS, model.transformer.state_dict())
@@ -113,8 +113,8 @@ def read_model(directory: Path, device: torch.device | str = "cpu") -> Model:
 
 
 def is_model(directory: Path) -> bool:
-    """Whether it holds the four files of a MODEL and nothing else: only then may it be replaced."""
-    return directory.is_dir() and {path.name for path in directory.iterdir()} == {CONFIG, TOKENIZER, WEIGHTS, MANIFEST}
+    """Whether heedful wrote this MODEL, and nobody changed it: only then may a newer one take its place."""
+    return may_replace(directory, (CONFIG, TOKENIZER, WEIGHTS))
 
 
 def read_config(directory: Path) -> dict[str, Any]:

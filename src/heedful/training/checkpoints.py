@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,11 +10,12 @@ from typing import Any
 import torch
 
 from heedful.errors import CheckpointError, MachineError
-from heedful.files import disk_errors, disk_message, free_bytes, new_directory, read_at_most
+from heedful.files import discard, disk_message, free_bytes, holds_only, new_directory, read_at_most
 from heedful.model.transformer import Transformer
 from heedful.storage.manifest import MOST_JSON, write_manifest
+from heedful.storage.manifest import NAME as MANIFEST
 from heedful.storage.model_directory import WEIGHTS, read_tensors, write_tensors
-from heedful.storage.run_directory import OPTIMIZER, STATE, RunDirectory
+from heedful.storage.run_directory import CHECKPOINT_FILES, OPTIMIZER, STATE, RunDirectory
 from heedful.training.adam import Adam
 from heedful.typed import build, require_version
 
@@ -50,7 +50,7 @@ def save(run: RunDirectory, model: Transformer, optimizer: Adam, progress: Progr
     final = run.checkpoint(progress.step)
     needed = 4 * 3 * model.parameter_count()  # weights and two moments, 4 bytes each
     require_space(final, needed)
-    with new_directory(final, needed) as unfinished:
+    with new_directory(final, needed, _is_checkpoint) as unfinished:
         write_tensors(unfinished / WEIGHTS, model.state_dict())
         write_tensors(unfinished / OPTIMIZER, _moments(model, optimizer))
         state = {"format_version": FORMAT_VERSION, **asdict(progress)}
@@ -94,7 +94,7 @@ def prune(run: RunDirectory, keep: int, save_every: int, newest: int) -> list[in
     `newest`, the one just saved, stays, and so does one before it that verifies, whatever `keep` says. What is newer
     than `newest` was passed over as damaged when the run went on: it counts for nothing, and is overwritten in time.
     """
-    steps = [step for step in run.steps() if step <= newest]
+    steps = [step for step in run.steps() if step <= newest and _is_checkpoint(run.checkpoint(step))]
     regular = [step for step in steps if step % save_every == 0]
     kept = {*regular[-keep:], newest}
     removed = [step for step in steps if step not in kept]
@@ -102,13 +102,13 @@ def prune(run: RunDirectory, keep: int, save_every: int, newest: int) -> list[in
         spared = next((step for step in reversed(removed) if run.is_valid(step)), None)
         removed = [step for step in removed if step != spared]
     for step in removed:
-        # Renamed first: a killed removal leaves something that is no checkpoint, not half of one.
-        doomed = run.checkpoints / f".unfinished-old-{step}"
-        shutil.rmtree(doomed, ignore_errors=True)
-        with disk_errors(doomed):
-            run.checkpoint(step).rename(doomed)
-            shutil.rmtree(doomed)
+        discard(run.checkpoint(step))
     return removed
+
+
+def _is_checkpoint(directory: Path) -> bool:
+    """Whether the directory has the files of a checkpoint, damaged or not, and nothing else. The run is heedful's."""
+    return holds_only(directory, (*CHECKPOINT_FILES, MANIFEST))
 
 
 def steps_to_average(run: RunDirectory, last: int, save_every: int, newest: int) -> list[int]:

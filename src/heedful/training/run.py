@@ -15,16 +15,17 @@ from heedful import recipes
 from heedful.config import EOS, Recipe
 from heedful.data.batches import Batches, Resegment
 from heedful.devices import cores, pick_device, preserved_torch_state
-from heedful.errors import CheckpointError, Interrupted, MachineError, UsageError, is_out_of_memory
+from heedful.errors import CheckpointError, Interrupted, MachineError, is_out_of_memory
 from heedful.files import clear_unfinished, disk_errors
 from heedful.model.transformer import Transformer
 from heedful.recipes import Settings
-from heedful.storage.model_directory import CONFIG, TextFacts
+from heedful.storage.model_directory import TextFacts
 from heedful.storage.run_directory import RunDirectory, open_model
 from heedful.text.tokenizer import Tokenizer
 from heedful.training import checkpoints, preparation
 from heedful.training.autoconfig import from_preset
 from heedful.training.checkpoints import Progress
+from heedful.training.data_checks import with_checked_codes
 from heedful.training.display import say
 from heedful.training.distributed import ProcessGroup, process_group
 from heedful.training.lock import locked
@@ -77,7 +78,6 @@ def train_settings(
 ) -> Run:
     settings = completed(settings, preset, init)
     run, chosen_device = RunDirectory(out.absolute()), pick_device(device)
-    _require_own(run)
     try:
         with (
             preserved_torch_state(),
@@ -98,16 +98,7 @@ def completed(settings: Settings, preset: str | None, init: str | Path | None) -
         settings = recipes.merged(from_preset(preset, settings), settings)
     if init is not None:
         settings = recipes.merged(settings, {"training": {"init": str(Path(init).absolute())}})
-    return settings
-
-
-def _require_own(run: RunDirectory) -> None:
-    """A run goes into a new directory, an empty one or its own: it never writes over what is not a run's."""
-    if run.path.exists() and not run.path.is_dir():
-        raise UsageError(f"--out {run.path} is a file; a run is a directory.")
-    ours = (run.tokenizer, run.log, run.data, run.checkpoints, run.best, run.model, run.path / CONFIG)
-    if not run.config.exists() and not run.lock.exists() and any(path.exists() for path in ours):
-        raise UsageError(f"--out {run.path} is not a run and has files that a run would write over. Choose another.")
+    return with_checked_codes(settings)
 
 
 def _train(run: RunDirectory, settings: Settings, processes: ProcessGroup) -> Run:
@@ -168,7 +159,9 @@ def _restore(run: RunDirectory, prepared: Prepared, processes: ProcessGroup, thr
     updater = Updater(model.to(device), recipe.training, processes)
     newest = run.valid_steps(1)
     if not newest and run.steps():
-        raise CheckpointError(f"None of the checkpoints in {run.checkpoints} is valid. Remove them to begin again.")
+        raise CheckpointError(
+            f"None of the checkpoints in {run.checkpoints} is valid. Restore one, or train into another --out."
+        )
     facts = {
         "threads": threads,
         "torch": torch.__version__,

@@ -32,7 +32,7 @@ def corpus(directory: Path, source: str = "en", target: str = "de", pairs: int =
 
 
 def said(tmp_path: Path, settings: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> str:
-    train(out=tmp_path / "run", set={**TINY, **settings})
+    train(out=tmp_path / "run", overrides={**TINY, **settings})
     return capsys.readouterr().err
 
 
@@ -48,7 +48,7 @@ def test_languages_come_from_the_names(tmp_path: Path, capsys: pytest.CaptureFix
     assert "warning" not in heard
     assert languages(tmp_path) == ("en", "de")
     # The run goes on with them, and does not say it again.
-    train(out=tmp_path / "run", set={"training.steps": 2})
+    train(out=tmp_path / "run", overrides={"training.steps": 2})
     assert "Languages" not in capsys.readouterr().err
     assert languages(tmp_path) == ("en", "de")
 
@@ -90,7 +90,7 @@ def test_names_that_the_text_contradicts(tmp_path: Path, capsys: pytest.CaptureF
 @pytest.mark.parametrize("key", ["data.source_language", "data.target_language"])
 def test_a_wrong_code_is_refused_before_anything_is_written(tmp_path: Path, key: str) -> None:
     with pytest.raises(UsageError, match=f'{key}: "xx-nonsense" is not a language code'):
-        train(out=tmp_path / "run", set={**TINY, **corpus(tmp_path / "text"), key: "xx-nonsense"})
+        train(out=tmp_path / "run", overrides={**TINY, **corpus(tmp_path / "text"), key: "xx-nonsense"})
     assert not (tmp_path / "run").exists()
 
 

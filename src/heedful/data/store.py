@@ -31,6 +31,7 @@ FORMAT_VERSION = 1  # of the directory; in store.json
 _SIDES = ("source.ids", "target.ids", "source.offsets", "target.offsets", "lines")
 _FILES = (*_SIDES, "by_length", "buckets", "store.json")
 _MOST_JSON = 1_000_000  # bytes of store.json
+_DESCRIPTION = {"format_version", "dtype", "report", "facts"}  # keys of store.json
 _CHUNK = 10_000  # pairs tokenized together
 _ORDERED_TOGETHER = 500_000  # pairs sorted by length at a time
 # A line with more characters per allowed token than this is too long in any case, and is not tokenized.
@@ -107,17 +108,23 @@ class Store:
 
 
 def is_store(directory: Path) -> bool:
-    """Whether the directory holds the files of a store and nothing else, so that a newer store may take its place."""
-    return holds_only(directory, _FILES) and len(list(directory.iterdir())) == len(_FILES) and bool(facts_of(directory))
+    """Return whether the directory holds a store's files and nothing else: only then may a new store replace it."""
+    complete = holds_only(directory, _FILES) and len(list(directory.iterdir())) == len(_FILES)
+    return complete and _description(directory).keys() == _DESCRIPTION
 
 
 def facts_of(directory: Path) -> dict[str, str]:
-    """The digests and the like that a store was written with; nothing if there is no store."""
-    try:
-        facts = json.loads(read_at_most(directory / "store.json", _MOST_JSON))["facts"]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return {}
+    """Return the facts that a store was written with, or nothing if there is no store."""
+    facts = _description(directory).get("facts")
     return facts if isinstance(facts, dict) else {}
+
+
+def _description(directory: Path) -> dict[str, Any]:
+    try:
+        described = json.loads(read_at_most(directory / "store.json", _MOST_JSON))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return described if isinstance(described, dict) else {}
 
 
 def _map(path: Path, dtype: np.dtype[Any]) -> npt.NDArray[Any]:

@@ -29,18 +29,18 @@ test: setup
 test-slow: setup
 	$(BIN)/pytest -m slow tests
 
-# Death, damage and malice: docs/reliability.md. HEEDFUL_RECORD=1 writes the outcome there.
+# Death, damage and malice: docs/explanation/reliability.md. HEEDFUL_RECORD=1 writes the outcome there.
 faults: setup
 	$(BIN)/pytest -n 2 -m faults tests/faults
 
 faults-night: setup
 	HEEDFUL_FAULTS=night HEEDFUL_RECORD=1 $(BIN)/pytest -n 2 -m faults tests/faults
 
-# The experiments behind the paper's claims: docs/lab.md. QUICK=1: to see that they run.
+# The experiments behind the paper's claims: docs/results/lab.md. QUICK=1: to see that they run.
 lab: setup
 	$(BIN)/heedful lab all $(if $(QUICK),--quick --out runs/lab-quick,--out runs/lab)
 
-# Several processes on one run: docs/guide.md.
+# Several processes on one run: docs/how-to/own-data.md.
 distributed: setup
 	$(BIN)/pytest -m distributed tests/distributed
 
@@ -52,7 +52,7 @@ browser: setup
 	  echo "chromium is not installed, and could not be"
 	$(BIN)/pytest -m browser -rs tests/browser
 
-# Packages of ours in the real LibreTranslate: docs/formats.md. Where it does not install, the tests skip and say so.
+# Packages of ours in the real LibreTranslate: docs/how-to/deployment.md. Where it does not install, the tests skip and say so.
 formats: setup $(LIBRE)/.ready
 	$(BIN)/pytest -m formats -rs tests/formats
 
@@ -62,7 +62,7 @@ $(LIBRE)/.ready: Makefile
 	@$(LIBRE)/bin/pip install --quiet --disable-pip-version-check libretranslate==1.9.6 libretranslatepy==2.1.4 && touch $@ || \
 	  { echo "left out, because it does not install: libretranslate"; rm -f $(LIBRE)/bin/libretranslate; }
 
-# Beside the peers, each as it installs: docs/performance.md. A peer that does not install is left out, and said so.
+# Beside the peers, each as it installs: docs/results/performance.md. A peer that does not install is left out, and said so.
 # DATA_ROOT=DIR: train on Multi30k instead of the built-in pair. MODEL=RUN: decode with this model instead of the
 # demo's (with DATA_ROOT, Multi30k's test set). QUICK=1: a smoke run of training that writes nothing.
 bench: $(BENCH)/.ready $(JOEYNMT)/.ready
@@ -78,7 +78,7 @@ ifndef QUICK
 	$(BENCH)/bin/python benchmarks/performance_page.py
 endif
 
-# Servers under load, beside LibreTranslate where `make formats` has installed it: docs/performance.md.
+# Servers under load, beside LibreTranslate where `make formats` has installed it: docs/results/performance.md.
 bench-serve: setup
 	[ -e $(MODEL) ] || $(BIN)/heedful demo --out $(MODEL)
 	$(BIN)/python benchmarks/serve_bench.py --model $(MODEL)

@@ -5,7 +5,7 @@ python benchmarks/decode_bench.py --model RUN --data-root DIR [--rounds 7] [--th
 Without --model a small one is trained on the built-in language pair first. With --data-root the text is Multi30k's test
 set (the model should be of that pair), otherwise the built-in pair's. Each contender (benchmarks/decoding_peers.py) is
 a process of its own, and waits while another has its turn; all stop where their search does, none at a fixed length.
-Writes docs/performance-decoding.json: tables for benchmarks/performance_page.py.
+Writes docs/results/performance-decoding.json: tables for benchmarks/performance_page.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""docs/deviations.md, filled from docs/deviations.json between each `<!-- fill: NAME -->` and its `<!-- end -->`."""
+"""docs/explanation/deviations.md, filled from docs/explanation/deviations.json between each `<!-- fill: NAME -->` and its `<!-- end -->`."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ make bench, or: python benchmarks/end_to_end.py [--repeats 2] [--steps 300] [--q
 Whole runs cannot take turns, so they follow each other in the order A B B A. Both have the same tokens, batches,
 shape, schedule, Adam and smoothed loss; the loss that they race to is the unsmoothed one, in nats per token,
 measured at the same steps. The loss to reach is the lowest that every run reached; where it falls between two
-validations, the time is interpolated. Writes docs/performance-end-to-end.json.
+validations, the time is interpolated. Writes docs/results/performance-end-to-end.json.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """How cost grows: a training step with the length of its sentences, and preparation with the size of the corpus.
 
 python benchmarks/growth.py [all | lengths | corpus] [--pairs 10000 100000 …] [--threads 2] [--quick]
-python benchmarks/growth.py draw       draws again what docs/performance-growth.json has
+python benchmarks/growth.py draw       draws again what docs/results/performance-growth.json has
 
 Every figure comes from a fresh process. The corpus is the built-in pair's, each line with its own number in it: blocks
 of the same sentences otherwise, so that ten million pairs can be written in a minute. Writes
-docs/performance-growth.json, docs/images/growth-lengths.svg and docs/images/growth-corpus.svg.
+docs/results/performance-growth.json, docs/results/images/growth-lengths.svg and docs/results/images/growth-corpus.svg.
 """
 
 from __future__ import annotations

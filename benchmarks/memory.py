@@ -1,8 +1,8 @@
-"""Peak memory of a training step against the length of its sentences: docs/memory.json, its tables and its picture.
+"""Peak memory of a training step against the length of its sentences: docs/results/memory.json, its tables and its picture.
 
 python benchmarks/memory.py            measures, a fresh process for each figure, then draws
 python benchmarks/memory.py processes  measures only what whole processes take, then draws
-python benchmarks/memory.py draw       draws again what docs/memory.json has
+python benchmarks/memory.py draw       draws again what docs/results/memory.json has
 
 The peak is exact: the profiler notes every allocation and every release, and their running sum has a largest value.
 Weights and gradients are allocated before, and count for nothing.
@@ -35,7 +35,7 @@ from heedful.model.transformer import Transformer
 from heedful.training.loss import batch_loss
 from heedful.training.step import Updater
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[1] / "docs" / "results"
 LENGTHS = (64, 128, 256, 512, 1024, 2048, 4096)
 SPARSE = (64, 256, 1024, 4096)  # for bf16, which a CPU without instructions for it computes very slowly
 SMALL_VOCABULARY = 1_000  # a vocabulary so small that the layers are what is seen
@@ -227,7 +227,7 @@ def processes_table(measured: dict[str, Any]) -> str:
 
 
 def write_tables(measured: dict[str, Any]) -> None:
-    """Between the marks of docs/memory.md; the words around them are written by hand."""
+    """Between the marks of docs/results/memory.md; the words around them are written by hand."""
     page = DOCS / "memory.md"
     text = page.read_text(encoding="utf-8")
     tables = {"lengths": sweep_table, "usual": usual_table, "processes": processes_table}

@@ -1,4 +1,4 @@
-"""The results in docs/parsing.md, and their picture, from docs/parsing.json: python benchmarks/parsing_page.py
+"""The results in docs/results/parsing.md, and their picture, from docs/results/parsing.json: python benchmarks/parsing_page.py
 
 benchmarks/parsing_curve.py writes the figures and calls this; nothing between the marks is written by hand.
 """
@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[1] / "docs" / "results"
 BEGIN, END = "<!-- results: benchmarks/parsing_page.py -->", "<!-- end of results -->"
 NOT_RUN = "Not run yet."
 PICTURE = "images/parsing.png"

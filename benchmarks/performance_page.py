@@ -1,4 +1,4 @@
-"""The tables in docs/performance.md, and its pictures, from what the benchmarks wrote.
+"""The tables in docs/results/performance.md, and its pictures, from what the benchmarks wrote.
 
 python benchmarks/performance_page.py
 
@@ -148,5 +148,5 @@ def write(docs: Path = DOCS) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--docs", type=Path, default=DOCS, help="where performance*.json and performance.md are (docs)")
+    parser.add_argument("--docs", type=Path, default=DOCS, help="where performance*.json and performance.md are (docs/results)")
     write(parser.parse_args().docs)

@@ -1,4 +1,4 @@
-"""The real text's part of docs/results.md, and its pictures, from docs/results.json: python benchmarks/results_page.py
+"""The real text's part of docs/results/results.md, and its pictures, from docs/results/results.json: python benchmarks/results_page.py
 
 benchmarks/results.py writes the figures and calls this; nothing between the marks is written by hand.
 """
@@ -11,7 +11,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[1] / "docs" / "results"
 BEGIN, END = "<!-- results: benchmarks/results_page.py -->", "<!-- end of results -->"
 NOT_RUN = "Not run yet."
 # What others report for a recipe's shape and text: recipe → set, BLEU, who.
@@ -46,7 +46,7 @@ def block(content: Entry | None) -> str:
 
 
 def _title(run: Entry) -> str:
-    return f"[{run['name']}](../{run['recipe']})" if run["recipe"] else run["name"]
+    return f"[{run['name']}](../../{run['recipe']})" if run["recipe"] else run["name"]
 
 
 def _row(*cells: str) -> str:
@@ -113,7 +113,7 @@ def _details(runs: list[Entry]) -> list[str]:
         *_published(runs),
         f"- `{score['BLEU']['signature']}`, `{score['chrF']['signature']}`",
         *(f"- {machine}" for machine in dict.fromkeys(_machine(run) for run in runs)),
-        f"- data, with the first digits of its sha256 ([data.md](data.md) has them all): {data}",
+        f"- data, with the first digits of its sha256 ([data.md](../reference/data.md) has them all): {data}",
         "",
         f"![Validation loss and BLEU over the steps of {first['name']}]({picture(first['name'])})",
     ]

@@ -3,7 +3,7 @@
 python benchmarks/startup.py MODEL [--repeats 15] [--sentence TEXT] [--out FILE]
 
 The two take turns, a fresh process each time. What is ours is the difference between neighbours: torch is imported
-in both. Writes docs/performance-startup.json. With --shares it says instead what our own time consists of.
+in both. Writes docs/results/performance-startup.json. With --shares it says instead what our own time consists of.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""benchmarks/: what is measured is what is said, and docs/performance.md says what was measured."""
+"""benchmarks/: what is measured is what is said, and docs/results/performance.md says what was measured."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def test_a_log_is_read_as_it_grows(tmp_path: Path) -> None:
 
 
 def test_the_page_is_drawn_from_the_figures() -> None:
-    docs = ROOT / "docs"
+    docs = ROOT / "docs" / "results"
     page = (docs / "performance.md").read_text(encoding="utf-8")
     assert performance_page.places(page) == list(performance_page.FILES)
     assert performance_page.filled(page, performance_page.read(docs)) == page

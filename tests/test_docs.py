@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/[!_]*/*.md"), *ROOT.glob("docs/*.md")])
 SOURCES = sorted([*ROOT.glob("src/**/*.py"), ROOT / "Makefile", ROOT / "pyproject.toml", *ROOT.glob("recipes/*.toml")])
 
 
@@ -25,7 +25,7 @@ def test_nothing_is_left_to_fill_in(document: Path) -> None:
 
 def test_documents_that_the_source_cites_exist() -> None:
     for source in SOURCES:
-        for cited in re.findall(r"docs/[\w-]+\.md", source.read_text(encoding="utf-8")):
+        for cited in re.findall(r"docs/[\w/-]+\.md", source.read_text(encoding="utf-8")):
             assert (ROOT / cited).is_file(), f"{source} cites {cited}"
 
 

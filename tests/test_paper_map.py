@@ -1,4 +1,4 @@
-"""docs/paper.md and docs/deviations.md name code and tests: each exists. The effects of the latter are the record's."""
+"""docs/explanation/paper-map.md and docs/explanation/deviations.md name code and tests: each exists. The effects of the latter are the record's."""
 
 import importlib
 import json
@@ -13,7 +13,7 @@ sys.path.append(str(ROOT / "benchmarks"))
 
 from deviation_page import effects, filled, places
 
-MAP = (ROOT / "docs" / "paper.md").read_text(encoding="utf-8")
+MAP = (ROOT / "docs" / "explanation" / "paper-map.md").read_text(encoding="utf-8")
 ROWS = [line for line in MAP.split("\n") if line.startswith("|")]
 NAMES = sorted(set(re.findall(r"`(heedful\.[\w.]+)`", "\n".join(ROWS))))
 TESTS = sorted(set(re.findall(r"`(test_\w+)`", "\n".join(ROWS))))
@@ -51,8 +51,8 @@ def test_every_row_names_code_and_a_test() -> None:
         assert "`test" in row, row
 
 
-DEVIATIONS = (ROOT / "docs" / "deviations.md").read_text(encoding="utf-8")
-RECORD = json.loads((ROOT / "docs" / "deviations.json").read_text(encoding="utf-8"))
+DEVIATIONS = (ROOT / "docs" / "explanation" / "deviations.md").read_text(encoding="utf-8")
+RECORD = json.loads((ROOT / "docs" / "explanation" / "deviations.json").read_text(encoding="utf-8"))
 ALL_TESTS = {
     name
     for path in (ROOT / "tests").rglob("test_*.py")

@@ -1,4 +1,4 @@
-"""docs/reliability.md says what the fault tests recorded, and nothing else."""
+"""docs/explanation/reliability.md says what the fault tests recorded, and nothing else."""
 
 from __future__ import annotations
 

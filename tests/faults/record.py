@@ -1,6 +1,6 @@
-"""docs/reliability.md, filled from test runs: HEEDFUL_RECORD=1 make faults, or make faults-night.
+"""docs/explanation/reliability.md, filled from test runs: HEEDFUL_RECORD=1 make faults, or make faults-night.
 
-docs/reliability.json has the last result of every row at both counts; the page is drawn from it.
+docs/explanation/reliability.json has the last result of every row at both counts; the page is drawn from it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 from events import NIGHT
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[2] / "docs" / "explanation"
 DATA, PAGE = DOCS / "reliability.json", DOCS / "reliability.md"
 
 ROWS = {

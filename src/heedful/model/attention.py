@@ -41,7 +41,7 @@ def fast_attention(
     causal: bool = False,
     dropout: float = 0.0,
 ) -> Tensor:
-    """The same without ever holding all T × S weights, save for dropout on a CPU (docs/memory.md).
+    """The same without ever holding all T × S weights, save for dropout on a CPU (docs/results/memory.md).
 
     The kernels that work in blocks take one width for all three: where d_k ≠ d_v (Table 3 B), the narrower is padded
     with zeros, which change no product.
@@ -65,7 +65,7 @@ def attention(
     causal: bool = False,
     dropout: float = 0.0,
 ) -> Tensor:
-    """Whichever is faster: on a CPU the plain formula wins while T × S is small (docs/experiments.md)."""
+    """Whichever is faster: on a CPU the plain formula wins while T × S is small (docs/results/experiments.md)."""
     T, S = q_BHTK.shape[2], k_BHSK.shape[2]
     if q_BHTK.device.type != "cpu" or T * S > _SHORT:
         return fast_attention(q_BHTK, k_BHSK, v_BHSK, mask, causal, dropout)

@@ -103,7 +103,7 @@ def initialise(model: Transformer) -> None:
     Embeddings normal with standard deviation d_model^-½, so that times √d_model they have the size of the positions
     and, as the tied projection, give logits of size 1; linear layers Glorot uniform; biases 0. The second matrix of the
     feed-forward networks has a tenth of that size: at first a layer is attention and little else, and learns sooner
-    where to look (docs/deviations.md has what that is worth).
+    where to look (docs/explanation/deviations.md has what that is worth).
     """
     for module in model.modules():
         if isinstance(module, nn.Linear):

@@ -23,7 +23,7 @@ ASSUMED_LENGTH = 25  # tokens of a sentence where no text is at hand; FLOPs hard
 HELD = 96 * 96  # T × S up to which attention on a CPU keeps its weights (model/attention.py)
 # What an allocator holds besides all that is in use, temporary tensors and above all gaps, as a share of what the
 # activations would be without checkpoints: the C library's in simple steps and in others (measured:
-# docs/experiments.md), and a GPU's (not measured).
+# docs/results/experiments.md), and a GPU's (not measured).
 _WORKING_SIMPLE, _WORKING, _WORKING_GPU = 0.6, 1.6, 0.3
 
 _PAPERS_TOKENS = 25_000  # a step, on either side

@@ -8,7 +8,7 @@ JOEYNMT := .venv-bench-joeynmt
 LIBRE   := .venv-libretranslate
 MODEL   := runs/demo
 
-.PHONY: setup demo test test-slow check faults faults-night lab distributed browser formats bench bench-serve clean
+.PHONY: setup demo test test-slow test-docs check docs faults faults-night lab distributed browser formats bench bench-serve clean
 
 setup: $(READY)
 
@@ -16,7 +16,7 @@ $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "heedful needs Python 3.11 or newer; choose one with: make setup PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[plot,tensorboard,export,serve,dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[plot,tensorboard,export,serve,docs,dev]'
 	@$(BIN)/python -m compileall -q src || true
 	@touch $(READY)
 
@@ -24,10 +24,19 @@ demo: setup
 	$(BIN)/heedful demo --out runs/demo
 
 test: setup
-	$(BIN)/pytest -n 2 -m 'not slow and not faults and not formats and not browser and not distributed' tests
+	$(BIN)/pytest -n 2 -m 'not slow and not faults and not formats and not browser and not distributed and not docs' tests
 
 test-slow: setup
 	$(BIN)/pytest -m slow tests
+
+# The documentation site, in docs/_build/html. A warning is an error.
+docs: setup
+	$(BIN)/sphinx-build -W --keep-going -q docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
+# Run every command and code block of README, tutorials and how-to guides.
+test-docs: setup
+	$(BIN)/pytest -n 2 -m docs tests/test_docs_run.py
 
 # Death, damage and malice: docs/explanation/reliability.md. HEEDFUL_RECORD=1 writes the outcome there.
 faults: setup
@@ -107,4 +116,4 @@ check: setup
 	$(BIN)/mypy
 
 clean:
-	rm -rf $(VENV) $(BENCH) $(JOEYNMT) $(LIBRE) runs .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(BENCH) $(JOEYNMT) $(LIBRE) docs/_build runs .mypy_cache .ruff_cache .pytest_cache

@@ -110,7 +110,7 @@ def _evaluate_options(parser: _Parser) -> None:
 
 def _score_options(parser: _Parser) -> None:
     _model_options(parser)
-    parser.add_argument("--source", required=True, metavar="F")
+    parser.add_argument("--source", required=True, metavar="F", help="source text, one line per pair")
     parser.add_argument("--target", required=True, metavar="F", help="the translations to score")
 
 

@@ -4,8 +4,8 @@ make bench, or: python benchmarks/bench.py [--rounds 5] [--data-root DIR] [--qui
 
 Each contender is a process of its own (benchmarks/worker.py). A round gives every contender the same batches, one
 contender after the other, in an order that changes from round to round; what is compared are medians over rounds.
-With --data-root the batches are Multi30k's, otherwise the built-in language pair's. Writes docs/results/performance.json;
-benchmarks/performance_page.py makes the page and the picture from it.
+With --data-root the batches are Multi30k's, otherwise the built-in language pair's. Writes
+docs/results/performance.json, from which benchmarks/performance_page.py makes the page and the figure.
 """
 
 from __future__ import annotations

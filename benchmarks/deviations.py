@@ -1,4 +1,4 @@
-"""What the deviations from the paper are worth: measures them, and fills docs/explanation/deviations.md from docs/explanation/deviations.json.
+"""Measure what the deviations from the paper are worth, and fill docs/explanation/deviations.md from its record.
 
 python benchmarks/deviations.py                      # whatever is not measured yet; some 20 minutes on two free cores
 python benchmarks/deviations.py --data-root DIR --subword-nmt PROGRAM   # Multi30k and subword-nmt too

@@ -1,4 +1,4 @@
-"""Peak memory of a training step against the length of its sentences: docs/results/memory.json, its tables and its picture.
+"""Peak memory of a training step against sentence length: docs/results/memory.json, its tables and its figure.
 
 python benchmarks/memory.py            measures, a fresh process for each figure, then draws
 python benchmarks/memory.py processes  measures only what whole processes take, then draws

@@ -1,4 +1,4 @@
-"""The results in docs/results/parsing.md, and their picture, from docs/results/parsing.json: python benchmarks/parsing_page.py
+"""Write the results and the figure of docs/results/parsing.md from parsing.json: python benchmarks/parsing_page.py
 
 benchmarks/parsing_curve.py writes the figures and calls this; nothing between the marks is written by hand.
 """

@@ -148,5 +148,5 @@ def write(docs: Path = DOCS) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--docs", type=Path, default=DOCS, help="where performance*.json and performance.md are (docs/results)")
+    parser.add_argument("--docs", type=Path, default=DOCS, help="where performance*.json and performance.md are")
     write(parser.parse_args().docs)

@@ -272,7 +272,7 @@ def main() -> None:
     parser.add_argument("--commit", help='that the run was trained with (default: HEAD; "": not known)')
     parser.add_argument("--note", default="", help="what else to know of the run, for example of its time")
     parser.add_argument("--alpha", type=float, help="length penalty to score with (default: the run's own)")
-    parser.add_argument("--docs", type=Path, default=ROOT / "docs" / "results", help="where results.json and results.md are")
+    parser.add_argument("--docs", type=Path, default=results_page.DOCS, help="where results.json and results.md are")
     options = parser.parse_args()
     recipe_file = None if options.recipe == NONE else Path(options.recipe)
     run, data = RunDirectory(options.run.absolute()), options.data_root.absolute() / "data"

@@ -1,4 +1,4 @@
-"""The real text's part of docs/results/results.md, and its pictures, from docs/results/results.json: python benchmarks/results_page.py
+"""Write the results on real text, and their figures, from docs/results/results.json: python benchmarks/results_page.py
 
 benchmarks/results.py writes the figures and calls this; nothing between the marks is written by hand.
 """

@@ -1,4 +1,4 @@
-"""What every benchmark writes, and docs/results/performance.md shows: tables with the circumstances they were measured in.
+"""Tables that every benchmark writes and docs/results/performance.md shows, with how they were measured.
 
 A file has a list of them: {"title", "measured": {"commit", "versions", "threads", "data", "when"}, "columns", "rows",
 "notes"}; whatever else a benchmark wants to keep of its raw figures stands beside these.

@@ -29,11 +29,11 @@ def test_documents_that_the_source_cites_exist() -> None:
             assert (ROOT / cited).is_file(), f"{source} cites {cited}"
 
 
-def test_the_readme_names_commands_that_exist() -> None:
+def test_commands_in_code_blocks_exist() -> None:
     from heedful.cli.main import build_parser
 
     _, commands = build_parser()
     for document in DOCUMENTS:
-        for line in document.read_text(encoding="utf-8").split("\n"):
-            if found := re.match(r"\s*(?:\$ )?(?:echo .*\| )?(?:\.venv/bin/)?heedful ([a-z]+)", line):
-                assert found.group(1) in commands, line
+        for block in re.findall(r"^```\w*\n(.*?)^```$", document.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
+            for name in re.findall(r"^(?:\$ )?(?:echo .*\| )?(?:\.venv/bin/)?heedful ([a-z]+)", block, re.MULTILINE):
+                assert name in commands, f"{document.name}: heedful {name}"

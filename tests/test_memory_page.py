@@ -1,4 +1,4 @@
-"""docs/results/memory.md says what benchmarks/memory.py measured (docs/results/memory.json), and that is what the page claims."""
+"""docs/results/memory.md equals what benchmarks/memory.py measured (memory.json), and its claims hold."""
 
 from __future__ import annotations
 

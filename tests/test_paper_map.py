@@ -1,10 +1,11 @@
-"""docs/explanation/paper-map.md and docs/explanation/deviations.md name code and tests: each exists. The effects of the latter are the record's."""
+"""The code and tests that the paper map and the deviations name exist; measured effects equal their record."""
 
 import importlib
 import json
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,18 +21,31 @@ TESTS = sorted(set(re.findall(r"`(test_\w+)`", "\n".join(ROWS))))
 FILES = sorted(set(re.findall(r"`(tests/[\w/]+\.py)`", MAP)))
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_the_code_exists(name: str) -> None:
+def resolved(name: str) -> tuple[Any, str]:
+    """The object of a dotted name, and the module that the name gives for it."""
     parts = name.split(".")
     for depth in range(len(parts), 0, -1):
         try:
-            found = importlib.import_module(".".join(parts[:depth]))
+            found: Any = importlib.import_module(".".join(parts[:depth]))
         except ModuleNotFoundError:
             continue
         for part in parts[depth:]:
             found = getattr(found, part)
-        return
+        return found, ".".join(parts[:depth])
     pytest.fail(f"no module of {name} can be imported")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_code_exists_where_the_map_says(name: str) -> None:
+    found, module = resolved(name)
+    home = getattr(found, "__module__", module)  # a constant does not know its module
+    assert home == module, f"{name} is defined in {home}"
+
+
+def test_a_re_export_is_told_from_a_definition() -> None:
+    found, module = resolved("heedful.model.transformer.Embedding")
+    assert module == "heedful.model.transformer"
+    assert found.__module__ == "heedful.model.embeddings"
 
 
 @pytest.mark.parametrize("name", TESTS)

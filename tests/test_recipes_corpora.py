@@ -1,4 +1,4 @@
-"""The recipes for real text: what they promise, and that docs/reference/data.md has what they read. The text is not needed."""
+"""The recipes for real text: what they promise, and that docs/reference/data.md lists what they read."""
 
 from __future__ import annotations
 

@@ -142,8 +142,6 @@ def _documented(name: str) -> str:
         target = f"heedful.{name}"
     else:
         directive, target = "autofunction", f"heedful.{name}"
-    if name in ("ModelConfig", "Run"):
-        options = options.replace("   :show-inheritance:\n", "   :no-index-entry:\n")
     return f"## heedful.{name}\n\n```{{eval-rst}}\n.. {directive}:: {target}\n{options}```"
 
 

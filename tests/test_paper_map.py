@@ -79,15 +79,16 @@ def test_the_test_of_a_deviation_exists(name: str) -> None:
     assert name in ALL_TESTS
 
 
-def test_every_deviation_has_all_six_cells_and_a_test() -> None:
-    before_the_figures = DEVIATIONS.split("## Measured")[0]
-    rows = [line for line in before_the_figures.split("\n") if re.match(r"\| (?!what \|)", line)]
-    assert len(rows) > 30
-    for row in rows:
-        cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", row)[1:-1]]
-        assert len(cells) == 6, row
-        assert all(cells), row
-        assert re.fullmatch(r"(`test_\w+`(, )?)+", cells[5]), row
+FIELDS = ("Paper", "heedful", "Why", "Effect", "Tests")
+
+
+def test_every_deviation_has_all_fields_and_a_test() -> None:
+    entries = DEVIATIONS.split("## Measured")[0].split("\n### ")[1:]
+    assert len(entries) > 30
+    for entry in entries:
+        said = dict(re.findall(r"^- \*\*(\w+):\*\* (.+)$", entry, re.MULTILINE))
+        assert tuple(said) == FIELDS, entry
+        assert re.fullmatch(r"(`test_\w+`(, )?)+", said["Tests"]), entry
 
 
 def test_the_effects_are_those_of_the_record() -> None:

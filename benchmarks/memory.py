@@ -109,7 +109,7 @@ def measure(way: Way, case: Case) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Process:
-    """Updates of 4,096 tokens a side in sentences of several lengths, as training computes them."""
+    """Updates of 4,096 tokens per side in sentences of several lengths, as training computes them."""
 
     checkpoint: bool
     own_pages: bool  # every block above 1 MiB from the system and back to it; otherwise kept, as `train` does
@@ -204,7 +204,7 @@ def sweep_table(measured: dict[str, Any]) -> str:
 
 def usual_table(measured: dict[str, Any]) -> str:
     rows = [
-        "| a batch of 1,024 tokens a side, MiB | plain attention | heedful | checkpoint_activations |",
+        "| batch of 1,024 tokens per side, MiB | plain attention | heedful | checkpoint_activations |",
         "|---" * 4 + "|",
     ]
     for case in USUAL:
@@ -214,10 +214,10 @@ def usual_table(measured: dict[str, Any]) -> str:
 
 
 def processes_table(measured: dict[str, Any]) -> str:
-    rows = ["| grown by, MiB (processor time, s) | heedful | checkpoint_activations |", "|---" * 3 + "|"]
+    rows = ["| growth, MiB (CPU time, s) | heedful | checkpoint_activations |", "|---" * 3 + "|"]
     names = {
-        False: "freed memory is kept for the next step, as `heedful train` does",
-        True: "freed memory is given back",
+        False: "freed memory kept, as in `heedful train`",
+        True: "freed memory returned to the kernel",
     }
     for own_pages, name in names.items():
         found = [one for one in measured["processes"] if one["own_pages"] == own_pages]

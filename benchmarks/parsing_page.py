@@ -24,7 +24,7 @@ def block(content: dict[str, Any] | None) -> str:
     first, sizes = rows[0], sorted({row["parameters"] for row in rows})
     lines = [
         f"{' to '.join(f'{size:,}' for size in (sizes[0], sizes[-1])[: len(sizes)])} parameters, "
-        f"{first['steps']:,} steps, one thread a run, {content['together']} runs at a time; scores of the averaged "
+        f"{first['steps']:,} steps, one thread per run, {content['together']} runs at a time; scores of the averaged "
         f"model on {first['valid']['sentences']} validation and {first['test']['sentences']} test sentences.",
         "",
         "| training trees | epochs | training time | validation F1 | test F1 | precision | recall "

@@ -27,15 +27,15 @@ FILES = {
 }
 NOT_RUN = "Not measured yet."
 PICTURES = {
-    "training": [("images/performance.png", "Training speed of each contender, and the ceiling")],
-    "end-to-end": [("images/performance-end-to-end.png", "Validation loss against time, each run")],
+    "training": [("images/performance.png", "Training speed of each contender and the upper bound")],
+    "end-to-end": [("images/performance-end-to-end.png", "Validation loss over time, one line per run")],
     "growth": [
-        ("images/growth-lengths.svg", "Time and memory of a step over the length of its sentences"),
-        ("images/growth-corpus.svg", "Time and memory of preparation and first step over the size of the corpus"),
+        ("images/growth-lengths.svg", "Time and memory of a step by sentence length"),
+        ("images/growth-corpus.svg", "Time and memory of preparation and first step by corpus size"),
     ],
 }
 # Names of training_peers.py, which is not imported: a page can be made where no torch is.
-OURS, CEILINGS = "heedful", ("matrix products alone", "matrix products without padding")
+OURS, CEILINGS = "heedful", ("matrix products only", "matrix products, no padding")
 OUR_COLOUR, PEER_COLOUR, CEILING_COLOUR = "#1f4e9c", "#9aa5b1", "#c1272d"
 _PLACE = re.compile(r"(<!-- fill: ([\w-]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 

@@ -105,7 +105,7 @@ def _details(runs: list[Entry]) -> list[str]:
     return [
         f"### {first['name']}",
         "",
-        "```",
+        "```bash",
         *(run["command"] for run in runs),
         "```",
         "",
@@ -113,15 +113,15 @@ def _details(runs: list[Entry]) -> list[str]:
         *_published(runs),
         f"- `{score['BLEU']['signature']}`, `{score['chrF']['signature']}`",
         *(f"- {machine}" for machine in dict.fromkeys(_machine(run) for run in runs)),
-        f"- data, with the first digits of its sha256 ([data.md](../reference/data.md) has them all): {data}",
+        f"- data, with the start of each SHA-256 ([all digests](../reference/data.md#corpora-of-the-recipes)): {data}",
         "",
-        f"![Validation loss and BLEU over the steps of {first['name']}]({picture(first['name'])})",
+        f"![Validation loss and BLEU by training step of {first['name']}]({picture(first['name'])})",
     ]
 
 
 def _machine(run: Entry) -> str:
     machine, commit = run["machine"], run["commit"]
-    source = f"commit {commit}" if commit else "the commit it was trained with was not recorded"
+    source = f"commit {commit}" if commit else "commit not recorded"
     return (
         f"{machine['processor']}, {machine['threads']} of {machine['cores']} cores, torch {machine['torch']}, "
         f"Python {machine['python']}; {source}{'; ' if run['note'] else ''}{run['note']}"

@@ -132,7 +132,7 @@ def test_figures_make_tables_and_a_picture(tmp_path: Path) -> None:
     ) in text
     assert f"Wu et al. 2021 report 41.02 for this shape and text on test_2016_flickr; {middle} is 0.15 above it" in text
     assert "| europarl | validation | 1,000 | **21.00** | 41.00 | 0.910 | 1 |" in text
-    assert "the commit it was trained with was not recorded; a busy machine" in text
+    assert "commit not recorded; a busy machine" in text
     assert text.index("### multi30k-en-de") < text.index("### europarl")  # recipes come first
     drawn = tmp_path / "images" / "results-multi30k-en-de.svg"
     before = drawn.read_bytes()

@@ -77,7 +77,7 @@ class DataConfig:
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """[model]: the shape, section 3 and Table 3 of the paper."""
+    """The model's shape: the [model] section of a recipe (section 3 and Table 3 of the paper)."""
 
     vocab_size: int = 37_000  # from the tokenizer, not a key of a recipe
     N: int = 6  # encoder layers, and as many decoder layers

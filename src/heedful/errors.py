@@ -21,7 +21,7 @@ from collections.abc import Iterable
 
 
 class HeedfulError(Exception):
-    """Base of all: the message says what was wrong, what was given, what is allowed, what to do."""
+    """Base class of all errors. The message says what happened, what is allowed and what to do next."""
 
     exit_code = 1
 

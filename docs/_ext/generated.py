@@ -42,10 +42,15 @@ def _command(name: str, parser: argparse.ArgumentParser) -> str:
         [
             f"## heedful {name}",
             f"{summary[:1].upper()}{summary[1:]}.",
-            f"```text\n{parser.format_usage().removeprefix('usage: ').rstrip()}\n```",
+            f"```text\n{_usage(parser)}\n```",
             table(("argument", "meaning"), rows),
         ]
     )
+
+
+def _usage(parser: argparse.ArgumentParser) -> str:
+    lines = parser.format_usage().rstrip().split("\n")
+    return "\n".join(line[len("usage: ") :] for line in lines)
 
 
 def _option(action: argparse.Action) -> tuple[str, str]:
@@ -134,7 +139,7 @@ def python_api() -> str:
 
 def _documented(name: str) -> str:
     value = getattr(heedful, name)
-    options = "   :members:\n   :show-inheritance:\n" if inspect.isclass(value) else ""
+    options = "   :members:\n" if inspect.isclass(value) else ""
     if inspect.ismodule(value):
         directive, target, options = "automodule", value.__name__, "   :members: tiny, small, base, big, named\n"
     elif inspect.isclass(value):

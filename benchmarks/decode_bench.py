@@ -226,8 +226,7 @@ def goals_table(results: dict[str, dict[str, Result]], facts: dict[str, Any]) ->
         "rows": rows,
         "notes": [
             "A ratio is the median of the rounds' ratios.",
-            "Tokens are those of the best hypothesis with its end token; padding and other hypotheses do not "
-            "count.",
+            "Tokens are those of the best hypothesis with its end token; padding and other hypotheses do not count.",
             "Every contender gets the same token ids and uses its own stopping rule. With a length penalty "
             "CTranslate2 continues until 4 hypotheses have ended, heedful until no other can win, "
             "or 4 have ended and no live one is ahead.",

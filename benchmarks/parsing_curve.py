@@ -4,8 +4,8 @@ python benchmarks/parsing_curve.py TREEBANK [--runs runs/parsing] [--together 2]
 
 TREEBANK has the .mrg files (docs/results/parsing.md says where from). Every run is recipes/treebank-parsing.toml, with
 the same steps, on every 8th, 4th, 2nd tree, or all; a smaller part is within the larger ones. Runs go side by side, one
-thread each, which is faster than one after the other on all cores. Call it again after an interruption: what is finished
-is not done again, and what has begun goes on. Writes docs/results/parsing.json after each run, and from it, as
+thread each, which is faster than one after the other on all cores. Call it again after an interruption: what is
+finished is not done again, and what has begun goes on. Writes docs/results/parsing.json after each run, and from it, as
 benchmarks/parsing_page.py does, the table of docs/results/parsing.md and its picture.
 """
 

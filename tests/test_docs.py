@@ -37,3 +37,15 @@ def test_commands_in_code_blocks_exist() -> None:
         for block in re.findall(r"^```\w*\n(.*?)^```$", document.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
             for name in re.findall(r"^(?:\$ )?(?:echo .*\| )?(?:\.venv/bin/)?heedful ([a-z]+)", block, re.MULTILINE):
                 assert name in commands, f"{document.name}: heedful {name}"
+
+
+# Prose that is still to be split: tables whose cells hold sentences.
+LONG_CELLS = {"README.md", "own-data.md", "serving.md"}
+
+
+@pytest.mark.parametrize("document", [d for d in DOCUMENTS if d.name not in LONG_CELLS], ids=lambda path: path.name)
+def test_table_cells_hold_facts_not_paragraphs(document: Path) -> None:
+    """At most a dozen words, a code span counted as one; reasoning goes below the table."""
+    rows = [line for line in document.read_text(encoding="utf-8").split("\n") if line.lstrip().startswith("| ")]
+    cells = [cell for row in rows for cell in re.split(r"(?<!\\)\|", re.sub(r"`[^`]*`", "code", row))]
+    assert [cell for cell in cells if len(cell.split()) > 13] == []

@@ -63,8 +63,8 @@ test with the protection removed, which must fail. "Fails as expected" means tha
 `make faults` runs the counts for every change, `make faults-night` the large ones. This page is generated from
 `reliability.json`, which `HEEDFUL_RECORD=1 make faults` and `make faults-night` write.
 
-| # | fault | what is tested | every change | nightly | control |
-|---|---|---|---|---|---|
+| # | fault | every change | nightly | control |
+|---|---|---|---|---|
 """
 
 
@@ -113,21 +113,24 @@ def _summary(results: list[Result]) -> dict[str, Any]:
 
 
 def page(data: dict[str, Any]) -> str:
-    lines = []
+    """A table of outcomes, then what each row tests and how often."""
+    outcomes, details = [], []
     for row, (fault, tested) in ROWS.items():
-        if not tested:
-            lines.append(f"| {row} | {fault} | not built yet | not run | not run | not run |")
-            continue
         found = data.get(row, {})
-        cells = [_cell(found.get("every change"), "passed"), _cell(found.get("night"), "passed")]
-        cells.append(_cell(found.get("control"), "fails as expected"))
-        lines.append(f"| {row} | {fault} | {tested} | {' | '.join(cells)} |")
-    return HEAD + "\n".join(lines) + "\n"
+        change, night, control = (found.get(when) for when in ("every change", "night", "control"))
+        cells = [_outcome(change, "passed"), _outcome(night, "passed"), _outcome(control, "fails as expected")]
+        outcomes.append(f"| {row} | {fault} | {' | '.join(cells)} |")
+        counts = {"every change": change, "nightly": night, "control": control}
+        said = "; ".join(f"{when}: {_counts(summary)}" for when, summary in counts.items() if summary)
+        details.append(f"- **{row}, {fault}**: {tested}. *{said[:1].upper()}{said[1:] or 'Not run'}.*")
+    return HEAD + "\n".join(outcomes) + "\n\n## What is tested\n\n" + "\n".join(details) + "\n"
 
 
-def _cell(summary: dict[str, Any] | None, good: str) -> str:
-    if summary is None:
-        return "not run"
+def _outcome(summary: dict[str, Any] | None, good: str) -> str:
+    return f"{good if summary['passed'] else '**failed**'}, {summary['date']}" if summary else "not run"
+
+
+def _counts(summary: dict[str, Any]) -> str:
     tests = f"{summary['tests']} test{'s' * (summary['tests'] != 1)}"
     counts = ", ".join(f"{number:,} {what}" for what, number in summary["counts"].items()) or tests
-    return f"{counts}: {good if summary['passed'] else '**failed**'} ({summary['date']}, {summary['seconds']} s)"
+    return f"{counts} in {summary['seconds']} s"

@@ -84,6 +84,7 @@ ifndef QUICK
 	  $(if $(filter-out runs/demo,$(MODEL)),$(if $(DATA_ROOT),--data-root $(DATA_ROOT)))
 	$(BENCH)/bin/python benchmarks/growth.py
 	$(BENCH)/bin/python benchmarks/startup.py $(MODEL)
+	$(BENCH)/bin/python benchmarks/threads.py
 	$(BENCH)/bin/python benchmarks/performance_page.py
 endif
 

@@ -194,7 +194,7 @@ def small_model(directory: Path, quick: bool) -> Path:
     steps = 100 if quick else 1_500
     run = heedful.train(
         out=directory / "run",
-        set={
+        overrides={
             **shape,
             "data.builtin": True,
             "data.builtin_pairs": 3_000 if quick else 20_000,

@@ -23,6 +23,7 @@ FILES = {
     "decoding": "performance-decoding.json",
     "growth": "performance-growth.json",
     "startup": "performance-startup.json",
+    "threads": "performance-threads.json",
     "serving": "performance-serving.json",
 }
 NOT_RUN = "Not measured yet."

@@ -33,7 +33,7 @@ from heedful.storage.run_directory import RunDirectory
 from heedful.text.corpus import Corpus
 from heedful.training import autoconfig
 from heedful.training.autoconfig import CorpusSize
-from heedful.training.dry_run import batch_shapes
+from heedful.training.dry_run import training_shapes
 from heedful.training.estimate import estimate
 from heedful.training.preparation import MAY_CHANGE
 from heedful.training.run_log import read_log
@@ -159,7 +159,7 @@ def training_facts(run: RunDirectory, recipe: Recipe, store: Store) -> Entry:
         raise SystemExit(f"{run.model} is of step {history['steps']}, the log of {last['step']}: let the run finish.")
     # A line of the log is written before the validation at its step, which belongs to the time.
     after = [entry["seconds"] for entry in entries if entry["kind"] == "valid" and entry["step"] == last["step"]]
-    shapes = batch_shapes(store.buckets, recipe.training.batch_tokens)
+    shapes = training_shapes(store.buckets, recipe.training)
     done = replace(recipe, training=replace(recipe.training, steps=last["step"]))
     cost = estimate(done, replace(recipe.model, vocab_size=vocab_size), shapes, gpu=False)
     return {

@@ -137,7 +137,7 @@ def tiny_run(factory: pytest.TempPathFactory) -> Path:
     def build(directory: Path) -> None:
         from heedful.training.run import train
 
-        train(out=directory / "run", set={**tiny_corpus(directory / "text"), **TINY})
+        train(out=directory / "run", overrides={**tiny_corpus(directory / "text"), **TINY})
 
     return once(factory, "tiny", build)
 

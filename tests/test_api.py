@@ -86,7 +86,7 @@ def test_training_from_python(tmp_path: Path) -> None:
     recipe = tmp_path / "recipe.toml"
     keys = "\n".join(f'{key.removeprefix("data.")} = "text/{Path(path).name}"' for key, path in corpus.items())
     recipe.write_text(f"[data]\n{keys}\n")
-    run = heedful.train(recipe, out=tmp_path / "run", set={**tasks.TINY, "training.steps": 2})
+    run = heedful.train(recipe, out=tmp_path / "run", overrides={**tasks.TINY, "training.steps": 2})
     assert isinstance(run, heedful.Run)
     assert run.path == tmp_path / "run"
     assert run.recipe.training.steps == 2
@@ -100,8 +100,8 @@ def test_mistakes_are_one_kind_of_exception(tmp_path: Path) -> None:
         lambda: heedful.load(tmp_path / "nowhere"),
         lambda: heedful.load(tmp_path, device="tpu"),
         lambda: heedful.train(tmp_path / "nowhere.toml", out=tmp_path / "run"),
-        lambda: heedful.train(out=tmp_path / "run", set={"training.stps": 1}),
-        lambda: heedful.train(out=tmp_path / "run", set={"steps": 1}),
+        lambda: heedful.train(out=tmp_path / "run", overrides={"training.stps": 1}),
+        lambda: heedful.train(out=tmp_path / "run", overrides={"steps": 1}),
         lambda: heedful.presets.named("bse"),
     ):
         with pytest.raises(heedful.HeedfulError):
@@ -130,3 +130,28 @@ def test_8_bit_weights_say_nearly_the_same(tiny_run: Path) -> None:
     plain, rounded = (heedful.load(tiny_run, int8=int8).translate(line) for int8 in (False, True))
     assert rounded.score == pytest.approx(plain.score, rel=0.1)
     assert rounded.score != plain.score
+
+
+def test_training_leaves_threads_and_random_state_as_they_were(tmp_path: Path) -> None:
+    """In a process of its own: the tests of one worker share torch's state."""
+    settings = {
+        "data.builtin": True,
+        "data.builtin_pairs": 200,
+        "data.vocab_size": 400,
+        "training.steps": 2,
+        "training.threads": 1,
+        "model.d_model": 16,
+        "model.d_ff": 16,
+        "model.N": 1,
+        "model.h": 2,
+        "training.batch_tokens": 256,
+    }
+    program = (
+        "import torch, heedful\n"
+        "torch.set_num_threads(2); torch.manual_seed(7); expected = torch.rand(3); torch.manual_seed(7)\n"
+        f"heedful.train(out={str(tmp_path / 'run')!r}, overrides={settings!r})\n"
+        "assert torch.get_num_threads() == 2, torch.get_num_threads()\n"
+        "assert torch.equal(torch.rand(3), expected)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

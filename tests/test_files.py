@@ -13,9 +13,17 @@ import pytest
 
 from heedful import files
 from heedful.errors import MachineError, UsageError
-from heedful.files import clear_unfinished, disk_errors, free_bytes, new_directory, write_durably
+from heedful.files import clear_unfinished, discard, disk_errors, free_bytes, new_directory, write_durably
 
 FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+class Killed(BaseException):
+    """A process that dies: nothing after it runs."""
+
+
+def anything(_: Path) -> bool:
+    return True
 
 
 def fill(directory: Path, content: str) -> None:
@@ -48,14 +56,14 @@ def test_a_new_directory_appears_whole_at_the_end(tmp_path):
     with new_directory(final) as unfinished:
         fill(unfinished, "new")
         assert not final.exists()
-        assert unfinished.parent == final.parent  # one file system, so that renaming is one step
+        assert unfinished.parent.parent == final.parent  # one file system, so that renaming is one step
     assert tree(tmp_path) == whole("deep/down/final", "new")
 
 
 @pytest.mark.usefixtures("either_system")
 def test_an_old_directory_is_replaced_whole(tmp_path):
     for content in ("old", "new", "newer"):
-        with new_directory(tmp_path / "final") as unfinished:
+        with new_directory(tmp_path / "final", replaces=anything) as unfinished:
             fill(unfinished, content)
             (unfinished / content).touch()
     assert tree(tmp_path) == {**whole("final", "newer"), "final/newer": ""}
@@ -70,7 +78,7 @@ def test_a_failure_leaves_what_was_there_and_nothing_else(tmp_path, old, error):
             fill(unfinished, "old")
 
     def fail() -> None:
-        with new_directory(tmp_path / "final") as unfinished:
+        with new_directory(tmp_path / "final", replaces=anything) as unfinished:
             fill(unfinished, "new")
             raise error
 
@@ -80,26 +88,136 @@ def test_a_failure_leaves_what_was_there_and_nothing_else(tmp_path, old, error):
     assert [path.name for path in tmp_path.iterdir()] == ["final"] * old
 
 
+def killed(final: Path, content: str = "half") -> Path:
+    """What a process leaves that is killed inside `new_directory`; returns the hidden directory beside `final`."""
+    pid = os.fork()
+    if pid == 0:
+        with new_directory(final, replaces=anything) as unfinished:
+            fill(unfinished, content)
+            os._exit(9)
+    os.waitpid(pid, 0)
+    [space] = final.parent.glob(".unfinished-*")
+    return space
+
+
 def test_leftovers_of_a_killed_process_do_not_get_in(tmp_path):
-    leftover = tmp_path / ".unfinished-final"
-    leftover.mkdir()
-    (leftover / "rubbish").touch()
+    killed(tmp_path / "final", "rubbish")
     with new_directory(tmp_path / "final") as unfinished:
         assert list(unfinished.iterdir()) == []
         fill(unfinished, "new")
     assert tree(tmp_path) == whole("final", "new")
 
 
-def test_clearing_removes_leftovers_only(tmp_path):
+def test_clearing_removes_heedfuls_leftovers_only(tmp_path):
     with new_directory(tmp_path / "final") as unfinished:
         fill(unfinished, "kept")
-    (tmp_path / ".unfinished-other").mkdir()
-    (tmp_path / ".unfinished-other" / "half").touch()
-    (tmp_path / ".unfinished-file").touch()
+    killed(tmp_path / "other")
+    mine = tmp_path / ".unfinished-mine"
+    mine.mkdir()
+    fill(mine, "mine")
+    (tmp_path / ".unfinished-file").write_text("mine", encoding="utf-8")
     (tmp_path / ".unfinished-link").symlink_to(tmp_path / "final")
     clear_unfinished(tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["final"]
-    assert tree(tmp_path) == whole("final", "kept")
+    assert tree(tmp_path) == {**whole("final", "kept"), **whole(".unfinished-mine", "mine"), ".unfinished-file": "mine"}
+    assert (tmp_path / ".unfinished-link").is_symlink()
+
+
+@pytest.mark.parametrize("kind", ["directory", "file", "link"])
+def test_what_is_in_the_way_of_writing_is_not_removed(tmp_path, kind):
+    mine = tmp_path / ".unfinished-final"
+    (tmp_path / "elsewhere").mkdir()
+    fill(tmp_path / "elsewhere", "mine")
+    if kind == "directory":
+        shutil.copytree(tmp_path / "elsewhere", mine)
+    elif kind == "file":
+        mine.write_text("mine", encoding="utf-8")
+    else:
+        mine.symlink_to(tmp_path / "elsewhere")
+    before = tree(tmp_path)
+    with (
+        pytest.raises(UsageError, match="is in the way, and heedful did not write it"),
+        new_directory(tmp_path / "final"),
+    ):
+        pass
+    assert tree(tmp_path) == before
+    assert os.path.lexists(mine)
+
+
+@pytest.mark.parametrize("kind", ["directory", "file", "link", "dangling link"])
+def test_what_heedful_did_not_write_is_not_replaced(tmp_path, kind):
+    final = tmp_path / "final"
+    (tmp_path / "elsewhere").mkdir()
+    fill(tmp_path / "elsewhere", "mine")
+    if kind == "directory":
+        shutil.copytree(tmp_path / "elsewhere", final)
+    elif kind == "file":
+        final.write_text("mine", encoding="utf-8")
+    else:
+        final.symlink_to(tmp_path / ("elsewhere" if kind == "link" else "nowhere"))
+    before = tree(tmp_path)
+    said = "is a symbolic link" if "link" in kind else "heedful replaces only what it wrote"
+    with pytest.raises(UsageError, match=said), new_directory(final):
+        pytest.fail("work was done for nothing")
+    assert tree(tmp_path) == before
+    assert final.is_symlink() == ("link" in kind)
+
+
+def test_what_appears_while_a_directory_is_written_is_not_replaced(tmp_path):
+    final = tmp_path / "final"
+
+    def write() -> None:
+        with new_directory(final) as unfinished:
+            fill(unfinished, "new")
+            final.mkdir()
+            fill(final, "mine")
+
+    with pytest.raises(UsageError, match="heedful replaces only what it wrote"):
+        write()
+    assert tree(tmp_path) == whole("final", "mine")
+
+
+def test_a_link_is_not_replaced_by_a_file(tmp_path):
+    (tmp_path / "mine").write_text("mine", encoding="utf-8")
+    (tmp_path / "link").symlink_to(tmp_path / "mine")
+    with pytest.raises(UsageError, match="is a symbolic link"):
+        write_durably(tmp_path / "link", b"new")
+    assert (tmp_path / "link").read_text(encoding="utf-8") == "mine"
+    assert (tmp_path / "link").is_symlink()
+
+
+def test_discarding_does_not_follow_links(tmp_path):
+    (tmp_path / "mine").mkdir()
+    fill(tmp_path / "mine", "mine")
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "link").symlink_to(tmp_path / "mine")
+    discard(tmp_path / "old")
+    assert tree(tmp_path) == whole("mine", "mine")
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_a_killed_removal_can_be_finished(tmp_path, monkeypatch):
+    """The marker goes last: at whichever file the process dies, the next one knows whose the rest is."""
+    unlink, rmdir = os.unlink, os.rmdir
+    for call in range(1, 7):
+        killed(tmp_path / "final")
+        made: list[object] = []
+
+        def dying(function, made=made, call=call):
+            def wrapped(*arguments, **named):
+                made.append(arguments)
+                if len(made) == call:
+                    raise Killed
+                return function(*arguments, **named)
+
+            return wrapped
+
+        monkeypatch.setattr(os, "unlink", dying(unlink))
+        monkeypatch.setattr(os, "rmdir", dying(rmdir))
+        with pytest.raises(Killed):
+            clear_unfinished(tmp_path)
+        monkeypatch.undo()
+        clear_unfinished(tmp_path)
+        assert list(tmp_path.iterdir()) == []
 
 
 def test_clearing_nothing(tmp_path):
@@ -107,18 +225,12 @@ def test_clearing_nothing(tmp_path):
     clear_unfinished(tmp_path / "none")
 
 
-class Killed(BaseException):
-    """A process that dies: nothing after it runs."""
-
-
 def test_death_between_the_two_renames_loses_nothing(tmp_path, monkeypatch):
     """Where names cannot be exchanged, there is a moment without `final`; the next start puts the old one back."""
     with new_directory(tmp_path / "final") as unfinished:
         fill(unfinished, "old")
     monkeypatch.setattr(files, "_exchange", lambda first, second: False)
-    new = tmp_path / ".unfinished-final"
-    new.mkdir()
-    fill(new, "new")
+    space = killed(tmp_path / "final", "new")
     rename, calls = os.rename, []
 
     def rename_once(source: Path, target: Path) -> None:
@@ -129,7 +241,7 @@ def test_death_between_the_two_renames_loses_nothing(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "rename", rename_once)
     with pytest.raises(Killed):
-        files._put_in_place(new, tmp_path / "final")
+        files._put_in_place(space / "final", tmp_path / "final")
     monkeypatch.undo()
     assert not (tmp_path / "final").exists()
     clear_unfinished(tmp_path)
@@ -137,9 +249,10 @@ def test_death_between_the_two_renames_loses_nothing(tmp_path, monkeypatch):
 
 
 def test_clearing_prefers_the_new_one_where_it_is_in_place(tmp_path):
-    for name in ("final", ".replaced-final"):
-        (tmp_path / name).mkdir()
-        fill(tmp_path / name, name)
+    space = killed(tmp_path / "final", "half")
+    for directory in (tmp_path / "final", space / "replaced"):
+        directory.mkdir()
+        fill(directory, directory.name)
     clear_unfinished(tmp_path)
     assert tree(tmp_path) == whole("final", "final")
 
@@ -151,14 +264,14 @@ def test_a_failed_second_rename_puts_the_old_one_back(tmp_path, monkeypatch):
     rename = os.rename
 
     def refuse_new(source: Path, target: Path) -> None:
-        if Path(source).name.startswith(".unfinished-"):
+        if Path(source).name == "final" and Path(target) == tmp_path / "final":
             raise FULL
         rename(source, target)
 
     monkeypatch.setattr(os, "rename", refuse_new)
 
     def write() -> None:
-        with new_directory(tmp_path / "final") as unfinished:
+        with new_directory(tmp_path / "final", replaces=anything) as unfinished:
             fill(unfinished, "new")
 
     with pytest.raises(MachineError):
@@ -190,7 +303,7 @@ def test_a_disk_that_fills_up_while_flushing(tmp_path, monkeypatch, call, old):
     monkeypatch.setattr(os, "fsync", failing_at(call, os.fsync))
 
     def write() -> None:
-        with new_directory(final, needed=123_456_789) as unfinished:
+        with new_directory(final, needed=123_456_789, replaces=anything) as unfinished:
             fill(unfinished, "new")
 
     with pytest.raises(MachineError) as caught:
@@ -231,7 +344,7 @@ def test_everything_is_flushed_before_the_rename(tmp_path, monkeypatch):
     with new_directory(tmp_path / "final") as unfinished:
         fill(unfinished, "new")
     renamed = events.index("rename")
-    assert sorted(events[:renamed]) == [".unfinished-final", "a", "b", "sub"]
+    assert sorted(events[:renamed]) == [".unfinished-final", "a", "b", "final", "sub"]
     assert events[renamed + 1 :] == [tmp_path.name]
 
 

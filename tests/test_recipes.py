@@ -128,8 +128,8 @@ def refusal(path: Path) -> str:
         ("[model]\ndropout = false\n", "{path}: model.dropout must be a number, not False."),
         ("[model]\npositions = 3\n", "{path}: model.positions must be a string, not 3."),
         ("[data]\nlowercase = 1\n", "{path}: data.lowercase must be true or false, not 1."),
-        ("[data]\nsource = 3\n", "{path}: data.source must be a file name or a list of them, not 3."),
-        ('[data]\nsource = ["a", 3]\n', "{path}: data.source must be a file name or a list of them, not ['a', 3]."),
+        ("[data]\nsource = 3\n", "{path}: data.source must be a string or a list of strings, not 3."),
+        ('[data]\nsource = ["a", 3]\n', "{path}: data.source must be a string or a list of strings, not ['a', 3]."),
         ("[training]\nsteps = 0\n", "training.steps must be at least 1, not 0."),
         ("[training]\nsteps = \n", "The recipe {path} is not TOML: "),
         ("[training]\nsteps = 1\nsteps = 2\n", "The recipe {path} is not TOML: "),
@@ -261,7 +261,7 @@ def test_set_without_its_parts(assignment):
         ("training.steps=1e3", "--set: training.steps must be a whole number, not 1000.0."),
         ("training.steps=1\nseed = 2", "--set: training.steps must be a whole number, not '1\\nseed = 2'."),
         ("data.lowercase=yes", "--set: data.lowercase must be true or false, not 'yes'."),
-        ("data.source=3", "--set: data.source must be a file name or a list of them, not 3."),
+        ("data.source=3", "--set: data.source must be a string or a list of strings, not 3."),
     ],
 )
 def test_set_wrongly(assignment, message):

@@ -214,7 +214,9 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
         source.rename(text / f"{name}.en")
         target.rename(text / f"{name}.de")
     files = {"source": "train.en", "target": "train.de", "valid_source": "val.en", "valid_target": "val.de"}
-    train(out=root / "run", set={**{f"data.{key}": str(text / file) for key, file in files.items()}, **tasks.TINY})
+    train(
+        out=root / "run", overrides={**{f"data.{key}": str(text / file) for key, file in files.items()}, **tasks.TINY}
+    )
     log = root / "run" / "log.jsonl"
     entries = [json.loads(line) for line in log.read_text().splitlines()]
     slow = [{**entry, "seconds": 100.0} if entry["kind"] == "valid" else entry for entry in entries]  # to be seen

@@ -2,7 +2,7 @@
 
 translator = heedful.load("runs/demo")
 translator.translate("a line of text").text
-run = heedful.train("recipe.toml", out="runs/x", set={"training.steps": 1000})
+run = heedful.train("recipe.toml", out="runs/x", overrides={"training.steps": 1000})
 model = heedful.Transformer(heedful.presets.base(vocab_size=37000))
 """
 

@@ -1,4 +1,4 @@
-"""Memory that is kept instead of given back.
+"""Keep freed memory in the process instead of returning it to the kernel.
 
 glibc returns every large tensor to the kernel when it is freed, and the next step faults its pages in again, one by
 one. Told to keep them, a training step on a CPU takes 20-35 % less time; the process grows larger than its tensors,
@@ -14,7 +14,10 @@ _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4  # <malloc.h>
 
 
 def keep_memory() -> None:
-    """For the rest of the process. Does nothing where the C library is not glibc."""
+    """Set glibc's thresholds for the rest of the process; the command line calls this once, a library call never.
+
+    Does nothing where the C library is not glibc.
+    """
     if not sys.platform.startswith("linux"):
         return
     try:

@@ -7,10 +7,11 @@ A recipe has four sections, one frozen dataclass each. The defaults are the pape
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 from heedful.errors import ConfigError
+from heedful.typed import field_types
 
 # Ids of the special tokens, the same in every vocabulary that heedful makes or accepts.
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
@@ -54,7 +55,7 @@ class DataConfig:
     target: tuple[str, ...] = ()  # training files, target side: one per source file; empty for .tsv
     valid_source: tuple[str, ...] = ()  # validation files, source side
     valid_target: tuple[str, ...] = ()  # validation files, target side
-    source_language: str = ""  # language code such as "en"; used by export and serve
+    source_language: str = ""  # language code such as "en"; found in file names or text unless set
     target_language: str = ""  # language code such as "de"
     tokenizer: str = ""  # path of a SentencePiece model to use instead of learning one
     vocab_size: int = 37_000  # size of the shared vocabulary in tokens; lowered for a small corpus
@@ -207,4 +208,4 @@ SECTIONS: dict[str, type[Any]] = {
 def keys_of(section: str) -> dict[str, str]:
     """Key → type name of a recipe's section. The vocabulary's size belongs to [data]."""
     hidden = {"vocab_size"} if section == "model" else set()
-    return {f.name: str(f.type) for f in fields(SECTIONS[section]) if f.name not in hidden}
+    return {name: kind for name, kind in field_types(SECTIONS[section]).items() if name not in hidden}

@@ -1,8 +1,10 @@
-"""Where to compute."""
+"""Devices and threads: where torch computes, and leaving its settings as they were."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 
@@ -29,3 +31,14 @@ def pick_device(name: str) -> torch.device:
     if name == "cuda" and not available:
         raise UsageError("--device cuda was asked for, but torch sees no CUDA device here. Use --device cpu.")
     return torch.device("cuda" if available and name != "cpu" else "cpu")
+
+
+@contextmanager
+def preserved_torch_state() -> Iterator[None]:
+    """Restore torch's thread count and global random state: a library call leaves the process as it found it."""
+    threads = torch.get_num_threads()
+    try:
+        with torch.random.fork_rng():
+            yield
+    finally:
+        torch.set_num_threads(threads)

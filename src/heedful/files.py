@@ -1,4 +1,7 @@
-"""Directories that appear whole or not at all: written beside, flushed to disk, renamed once."""
+"""Files and directories that appear whole or not at all: written beside, flushed to disk, renamed once.
+
+Nothing is replaced or deleted here that heedful did not write, and no link is followed to do so.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,15 @@ import os
 import shutil
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from heedful.errors import MachineError, UsageError
 
 _UNFINISHED = ".unfinished-"
-_REPLACED = ".replaced-"  # the old one, for the moment between two renames, where there is no exchange
+_MARKER = ".written-by-heedful"  # an empty file: created in one step, it is there or it is not
+_REPLACED = "replaced"  # the old version between two renames, where names cannot be exchanged
 DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
 # A name under which nothing can be written: the user's to change.
 _NAME_ERRORS = {
@@ -30,55 +34,125 @@ _NAME_ERRORS = {
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 
 
-@contextmanager
-def new_directory(final: Path, needed: int | None = None) -> Iterator[Path]:
-    """A directory to fill, renamed to `final` when the block ends well and removed when it does not.
+def is_empty(directory: Path) -> bool:
+    """Whether `directory` is a directory, not a link to one, with nothing in it."""
+    return holds_only(directory, ())
 
-    An older `final` is exchanged in one step, so that at every moment one of the two is there, whole.
-    `needed` is its size in bytes where that is known: a full disk is then reported with it.
+
+def holds_only(directory: Path, names: Collection[str]) -> bool:
+    """Whether `directory` is a directory with plain files of these names and nothing else; links do not count."""
+    if directory.is_symlink() or not directory.is_dir():
+        return False
+    with os.scandir(directory) as entries:
+        return all(entry.name in names and entry.is_file(follow_symlinks=False) for entry in entries)
+
+
+@contextmanager
+def new_directory(
+    final: Path, needed: int | None = None, replaces: Callable[[Path], bool] = is_empty
+) -> Iterator[Path]:
+    """Yield a directory to fill. Rename it to `final` if the block succeeds, remove it if it fails.
+
+    An existing `final` is exchanged in one step if `replaces(final)` is true, so that either the old or the new version
+    is there at every moment. Otherwise raise UsageError: heedful replaces only what it wrote.
+    `needed` is the size in bytes, if known; the message for a full disk contains it.
     """
     final = Path(os.path.abspath(final))  # "." has no name
-    unfinished = final.parent / f"{_UNFINISHED}{final.name}"
+    require_replaceable(final, replaces)
     with disk_errors(final, needed):
         final.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            _remove(unfinished)
+        with _workspace(final) as space:
+            unfinished = space / final.name
             unfinished.mkdir()
             yield unfinished
             flush_tree(unfinished)
+            require_replaceable(final, replaces)  # it may have changed while the block ran
             _put_in_place(unfinished, final)
             flush(final.parent)
-        except BaseException:
-            _remove(unfinished)
-            raise
-        _remove(unfinished)
+
+
+def require_replaceable(final: Path, replaces: Callable[[Path], bool]) -> None:
+    """Raise UsageError unless `final` does not exist, is empty, or is heedful's own, as `replaces` decides."""
+    if final.is_symlink():
+        raise UsageError(f"{final} is a symbolic link. heedful does not replace links: give the directory itself.")
+    if final.exists() and not is_empty(final) and not replaces(final):
+        raise UsageError(
+            f"{final} exists, and heedful replaces only what it wrote itself and nobody changed. "
+            "Choose another name, or move it away."
+        )
+
+
+def discard(path: Path) -> None:
+    """Delete a directory. A killed deletion leaves what `clear_unfinished` removes, never half of `path`."""
+    with disk_errors(path), _workspace(path) as space:
+        os.rename(path, space / "discarded")
 
 
 def clear_unfinished(parent: Path) -> None:
-    """Removes what a killed process left half written, and puts back what it was about to replace."""
-    for old in parent.glob(f"{_REPLACED}*"):
-        final = old.with_name(old.name.removeprefix(_REPLACED))
-        if final.exists():
-            _remove(old)
-        else:
-            os.rename(old, final)
-    for leftover in parent.glob(f"{_UNFINISHED}*"):
-        _remove(leftover)
+    """Remove what a killed process left half written in `parent`, and put back what it was about to replace."""
+    for space in parent.glob(f"{_UNFINISHED}*"):
+        if not _is_workspace(space):
+            continue  # not heedful's
+        _clear(space, parent / space.name.removeprefix(_UNFINISHED))
+
+
+@contextmanager
+def new_file(path: Path, needed: int | None = None) -> Iterator[Path]:
+    """Yield the name of a file to write. Rename it to `path` if the block succeeds; a plain file there is replaced."""
+    path = Path(os.path.abspath(path))
+    if path.is_symlink():
+        raise UsageError(f"{path} is a symbolic link. heedful does not replace links: give the file itself.")
+    with disk_errors(path, needed), _workspace(path) as space:
+        beside = space / path.name
+        yield beside
+        flush(beside)
+        os.replace(beside, path)
+        flush(path.parent)
 
 
 def write_durably(path: Path, content: bytes) -> None:
-    """Replaces a file in one step."""
-    beside = path.with_name(f"{_UNFINISHED}{path.name}")
+    """Replace a file in one step."""
     with disk_errors(path, len(content)):
         path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            beside.write_bytes(content)
-            flush(beside)
-            os.replace(beside, path)
-            flush(path.parent)
-        except BaseException:
-            beside.unlink(missing_ok=True)
-            raise
+    with new_file(path, len(content)) as beside:
+        beside.write_bytes(content)
+
+
+@contextmanager
+def _workspace(final: Path) -> Iterator[Path]:
+    """Yield a hidden directory beside `final`, with a marker, so that its leftovers can be told from a user's files."""
+    space = final.parent / f"{_UNFINISHED}{final.name}"
+    if os.path.lexists(space):
+        if not _is_workspace(space):
+            raise UsageError(f"{space} is in the way, and heedful did not write it. Move or remove it.")
+        _clear(space, final)
+    try:
+        space.mkdir()
+        os.close(os.open(space / _MARKER, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
+        flush(space)
+        yield space
+    finally:
+        if space.exists():
+            _clear(space, final)
+
+
+def _clear(space: Path, final: Path) -> None:
+    """Put back what was about to be replaced, and remove the rest; the marker last, for it may be killed here too."""
+    if (space / _REPLACED).exists() and not os.path.lexists(final):
+        os.rename(space / _REPLACED, final)
+    for path in space.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        elif path.name != _MARKER:
+            path.unlink()
+    (space / _MARKER).unlink(missing_ok=True)
+    space.rmdir()
+
+
+def _is_workspace(space: Path) -> bool:
+    """Whether `_workspace` made this directory. It was empty for a moment before it had its marker."""
+    marker = space / _MARKER
+    return is_empty(space) or (not space.is_symlink() and marker.is_file() and not marker.is_symlink())
 
 
 def read_at_most(path: Path, most: int) -> bytes:
@@ -137,27 +211,18 @@ def free_bytes(path: Path) -> int:
     return shutil.disk_usage(path).free
 
 
-def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
-
-
 def _put_in_place(new: Path, final: Path) -> None:
     if not final.exists():
         os.rename(new, final)
     elif not _exchange(new, final):
         # No exchange on this system: for a moment neither is there, but `clear_unfinished` would put the old one back.
-        old = final.with_name(f"{_REPLACED}{final.name}")
-        _remove(old)
+        old = new.with_name(_REPLACED)
         os.rename(final, old)
         try:
             os.rename(new, final)
         except BaseException:
             os.rename(old, final)
             raise
-        os.rename(old, new)
 
 
 def _exchange(first: Path, second: Path) -> bool:

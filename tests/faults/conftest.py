@@ -16,6 +16,7 @@ import record
 import runs
 
 import tasks
+from heedful.text.languages import identify
 
 _results: list[record.Result] = []
 
@@ -30,6 +31,7 @@ def one_thread() -> Iterator[None]:
 
     with suppress(ImportError):
         import torch.utils.tensorboard
+    identify(["The language identifier loads its model once, here."])
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield

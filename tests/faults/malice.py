@@ -90,11 +90,11 @@ def piped(name: str) -> Malice:
 
 
 def deep() -> bytes:
-    return b'{"format":' + b"[" * 200_000
+    return b'{"format_version":' + b"[" * 200_000
 
 
 def huge() -> bytes:
-    return b'{"format": 1, "history": [' + b"0," * 100_000_000 + b"0]}"
+    return b'{"format_version": 1, "history": [' + b"0," * 100_000_000 + b"0]}"
 
 
 FACTS = {"bytes": 1, "sha256": "0" * 64}
@@ -132,7 +132,7 @@ MODELS: dict[str, Malice] = {
     "huge manifest": lambda model: (model / "MANIFEST.json").write_bytes(huge()) and None,
     "deep JSON": replaced("config.json", deep),
     "deep manifest": lambda model: (model / "MANIFEST.json").write_bytes(deep()) and None,
-    "number of 10,000 digits": replaced("config.json", lambda: b'{"format": ' + b"9" * 10_000 + b"}"),
+    "number of 10,000 digits": replaced("config.json", lambda: b'{"format_version": ' + b"9" * 10_000 + b"}"),
     "a billion layers": configured(model={"N": 10**9}),
     "width of 2^40": configured(model={"d_model": 2**40, "d_k": 1, "d_v": 1}),
     "heads of 2^62": configured(model={"h": 2**62, "d_k": 2**62, "d_v": 2**62}),

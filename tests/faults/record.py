@@ -53,6 +53,10 @@ ROWS = {
     ),
     "R21": ("shutdown", "SIGTERM under load: all in flight answered, exit 0"),
     "R22": ("soak", "no crossed answers, memory growth ≤ 5 %"),
+    "R23": (
+        "ownership",
+        "`--out` at user files, failed and killed starts, foreign locks, markers and links: nothing lost",
+    ),
 }
 
 HEAD = """# Reliability

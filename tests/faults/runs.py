@@ -50,17 +50,17 @@ def end_of(path: Path, last: int = LAST) -> dict[str, Any]:
 
 
 def leftovers(path: Path) -> list[str]:
-    return [str(found.relative_to(path)) for found in path.rglob(".*") if found.name not in (".lock",)]
+    return [str(found.relative_to(path)) for found in path.rglob(".*") if found.name not in (".heedful",)]
 
 
 def continued(path: Path, settings: dict[str, Any]) -> None:
     """The same command, whether the run has begun or not."""
-    train(out=path, set=settings)
+    train(out=path, overrides=settings)
 
 
 def copy_with(source: Path, target: Path, *steps: int) -> RunDirectory:
     """A copy of a run with only these checkpoints, and without the models that come at its end."""
-    shutil.copytree(source, target, ignore=shutil.ignore_patterns("tensorboard", "model", "step-*", ".lock"))
+    shutil.copytree(source, target, ignore=shutil.ignore_patterns("tensorboard", "model", "step-*"))
     run = RunDirectory(target)
     for step in steps:
         shutil.copytree(RunDirectory(source).checkpoint(step), run.checkpoint(step))

@@ -122,7 +122,7 @@ def test_killed_in_the_last_average_after_an_earlier_stop(
 
 
 @contextmanager
-def in_place(final: Path, needed: int | None = None) -> Iterator[Path]:
+def in_place(final: Path, *_: object) -> Iterator[Path]:
     """What files.new_directory protects from: a directory that is filled under its own name."""
     final.mkdir(parents=True, exist_ok=True)
     yield final

@@ -121,7 +121,7 @@ def test_a_valid_checkpoint_at_every_call(
 
 
 @contextmanager
-def in_place(final: Path, needed: int | None = None) -> Iterator[Path]:
+def in_place(final: Path, *_: object) -> Iterator[Path]:
     """What files.new_directory protects from."""
     shutil.rmtree(final, ignore_errors=True)
     final.mkdir(parents=True)

@@ -15,6 +15,7 @@ from runs import continued, end_of
 
 import tasks
 from heedful.cli.main import main
+from heedful.storage.ownership import marker_bytes
 from heedful.training import lock
 
 pytestmark = pytest.mark.faults
@@ -90,10 +91,10 @@ def test_refused_and_then_recovered(
     counted(1, "second starts and recoveries")
 
 
-def test_a_lock_file_without_a_holder_is_no_lock(reference: Path, settings: dict[str, Any], tmp_path: Path) -> None:
+def test_a_marker_without_a_holder_is_not_a_lock(reference: Path, settings: dict[str, Any], tmp_path: Path) -> None:
     path = tmp_path / "run"
     path.mkdir()
-    (path / ".lock").write_text(str(os.getpid()))
+    (path / ".heedful").write_bytes(marker_bytes())
     continued(path, settings)
     assert end_of(path) == end_of(reference)
 

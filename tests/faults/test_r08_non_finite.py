@@ -78,7 +78,7 @@ def test_stops_before_the_update(
 ) -> None:
     poison(monkeypatch, step, where, value)
     with pytest.raises(NonFiniteError, match=f"Step {step}: the {where}") as caught:
-        train(out=tmp_path / "run", set=settings)
+        train(out=tmp_path / "run", overrides=settings)
     run = RunDirectory(tmp_path / "run")
     recipe = run.recipe()
     batches = Batches(Store(run.data / "training"), recipe.training.batch_tokens, recipe.training.seed)
@@ -95,7 +95,7 @@ def test_or_is_skipped_counted_and_the_run_ends_finite(
     settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
     poison(monkeypatch, 6, where, math.nan)
-    run = train(out=tmp_path / "run", set={**settings, "training.non_finite": "skip"})
+    run = train(out=tmp_path / "run", overrides={**settings, "training.non_finite": "skip"})
     assert run.progress.skipped == read_progress(RunDirectory(run.path).checkpoint(LAST)).skipped == 1
     assert newest_is_finite(RunDirectory(run.path))
 
@@ -110,7 +110,7 @@ def test_control_without_the_check(
     monkeypatch.setattr("heedful.training.validation.Validation._bleu", lambda *_: 0.0)
     monkeypatch.setattr("heedful.training.loop.perplexity", lambda _: 0.0)
     monkeypatch.setattr("heedful.training.validation.perplexity", lambda _: 0.0)
-    train(out=tmp_path / "run", set=settings)
+    train(out=tmp_path / "run", overrides=settings)
     assert not newest_is_finite(RunDirectory(tmp_path / "run"))
 
 
@@ -127,6 +127,6 @@ def test_skipping_is_not_in_the_weights(
         return update(self, number, batches)
 
     monkeypatch.setattr(Updater, "update", watched)
-    train(out=tmp_path / "run", set={**settings, "training.non_finite": "skip", "training.steps": 8})
+    train(out=tmp_path / "run", overrides={**settings, "training.non_finite": "skip", "training.steps": 8})
     same = [all(map(torch.equal, seen[step], seen[step + 1])) for step in range(7)]
     assert same == [False] * 5 + [True, False]

@@ -34,7 +34,7 @@ TWENTY = {
 
 
 def losses(directory: Path, **changes: Any) -> list[float]:
-    run = train(out=directory / "run", set={**tasks.tiny_corpus(directory / "text"), **TWENTY, **changes})
+    run = train(out=directory / "run", overrides={**tasks.tiny_corpus(directory / "text"), **TWENTY, **changes})
     return [entry["loss"] for entry in run.log() if entry["kind"] == "train"]
 
 

@@ -6,7 +6,9 @@ import random
 import shutil
 import struct
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import safetensors.torch
@@ -152,9 +154,10 @@ def test_control_without_checks(run: RunDirectory, kind: str, tmp_path: Path, mo
     if kind == "model":
         monkeypatch.setattr(model_directory, "read_tensors", lambda path, _: safetensors.torch.load_file(path))
     elif kind == "checkpoint":
-        monkeypatch.setattr(checkpoints, "_KINDS", {})
+        unchecked = asdict(checkpoints.Progress())
+        monkeypatch.setattr(checkpoints, "build", lambda _, values: SimpleNamespace(**{**unchecked, **values}))
     else:
-        monkeypatch.setattr(recipes, "_coerce", lambda value, *_: value)
+        monkeypatch.setattr(recipes, "check_type", lambda value, *_: value)
     log = tmp_path / "log.txt"
     assert survived(run, kind, 400, log) != 0
     assert "Traceback" in log.read_text()

@@ -29,7 +29,7 @@ def translator(tmp_path_factory: pytest.TempPathFactory) -> Translator:
     learning = {"training.steps": 300, "training.batch_tokens": 400, "training.warmup_steps": 50}
     rare = {"training.save_every": 300, "training.validate_every": 300, "training.log_every": 100}
     width = {"model.d_model": 32, "model.d_ff": 64, "model.dropout": 0.0, "training.learning_rate": 0.5}
-    train(out=directory / "run", set={**tasks.TINY, **tasks.corpus_in(directory), **learning, **rare, **width})
+    train(out=directory / "run", overrides={**tasks.TINY, **tasks.corpus_in(directory), **learning, **rare, **width})
     return load(directory / "run")
 
 

@@ -43,7 +43,7 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     small = {"model.N": 2, "model.d_model": 64, "model.d_ff": 128, "model.h": 4, "training.steps": 150}
     run = heedful.train(
         out=top / "run",
-        set={"data.builtin": True, "data.builtin_pairs": 5_000, "training.validate_every": 150, **small},
+        overrides={"data.builtin": True, "data.builtin_pairs": 5_000, "training.validate_every": 150, **small},
         device="cpu",
     )
     for name, languages in {"en_de": ("en", "de"), "de_en": ("de", "en")}.items():

@@ -154,7 +154,7 @@ def corpus(tmp_path: Path) -> dict[str, str]:
 def test_a_whole_run_is_the_same_to_the_bit(corpus: dict[str, str], tmp_path: Path) -> None:
     settings = {**corpus, **tasks.TINY, "model.N": 2, "training.accumulate": 2}
     runs = [
-        train(out=tmp_path / str(checkpointed), set={**settings, "training.checkpoint_activations": checkpointed})
+        train(out=tmp_path / str(checkpointed), overrides={**settings, "training.checkpoint_activations": checkpointed})
         for checkpointed in (False, True)
     ]
     for kind in ("train", "valid"):
@@ -167,10 +167,10 @@ def test_a_whole_run_is_the_same_to_the_bit(corpus: dict[str, str], tmp_path: Pa
 
 def test_it_may_not_change_when_a_run_is_continued(corpus: dict[str, str], tmp_path: Path) -> None:
     settings = {**corpus, **tasks.TINY}
-    run = train(out=tmp_path / "run", set={**settings, "training.steps": 4})
+    run = train(out=tmp_path / "run", overrides={**settings, "training.steps": 4})
     assert "checkpoint_activations = false" in (run.path / "config.toml").read_text(encoding="utf-8")
     with pytest.raises(ConfigError, match=r"training\.checkpoint_activations was False, now True"):
-        train(out=tmp_path / "run", set={**settings, "training.checkpoint_activations": True})
+        train(out=tmp_path / "run", overrides={**settings, "training.checkpoint_activations": True})
 
 
 def fail(*_: object) -> None:
@@ -185,7 +185,7 @@ def test_out_of_memory_advises_it_where_it_is_not_so(
     monkeypatch.setattr(where, fail)
     settings = {**corpus, **tasks.TINY, "training.checkpoint_activations": checkpointed}
     with pytest.raises(MachineError, match="Out of memory") as caught:
-        train(out=tmp_path / "run", set=settings)
+        train(out=tmp_path / "run", overrides=settings)
     message = str(caught.value)
     assert ("Set training.checkpoint_activations = true, or lower training.batch_tokens" in message) != checkpointed
     assert ("Lower training.batch_tokens" in message) == checkpointed

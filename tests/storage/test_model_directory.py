@@ -104,8 +104,8 @@ def test_no_model_there(tmp_path: Path) -> None:
 
 
 def test_another_format_says_which(written: Path) -> None:
-    rewrite_config(written, format=99)
-    with pytest.raises(ModelError, match=r"format 99; this heedful .* reads format 1"):
+    rewrite_config(written, format_version=99)
+    with pytest.raises(ModelError, match=r"format_version 99; heedful .* reads format_version 1\. Use the version"):
         read_model(written)
 
 

@@ -53,7 +53,8 @@ def test_unequal_sides(write_text, left, right):
         list(corpus([source], [target]).pairs())
     assert str(caught.value) == (
         f"The two sides differ in length: {source} has {left} lines, {target} has {right}. "
-        f"Line {min(left, right) + 1} has no partner; the n-th lines must be translations of each other."
+        f"Line {min(left, right) + 1} has no partner: "
+        "line n of one file must be the translation of line n of the other."
     )
 
 

@@ -50,7 +50,7 @@ def test_training_starts_without_torchs_compiler(tmp_path: Path) -> None:
     shape = {"model.N": 1, "model.d_model": 16, "model.d_ff": 16, "model.h": 2, "training.batch_tokens": 300}
     code = (
         "import sys, heedful\n"
-        f"heedful.train(out={str(tmp_path / 'run')!r}, set={settings | shape!r})\n"
+        f"heedful.train(out={str(tmp_path / 'run')!r}, overrides={settings | shape!r})\n"
         "print('torch._dynamo' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -110,11 +110,25 @@ def test_another_shape_is_refused_with_both(run: RunDirectory, make: Callable[..
         load(run, 4, wider, Adam(wider.parameters()))
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{", '{"no_such": 1}', "5", "\ufffd"])
+_UNKNOWN_KEY = '{"format_version": 1, "no_such": 1}'
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{", _UNKNOWN_KEY, '{"format_version": 1, "step": 2.5}', "5", "\ufffd"])
 def test_an_unreadable_state_is_an_error_of_ours(run: RunDirectory, make: Callable[..., None], content: str) -> None:
     make(4)
     (run.checkpoint(4) / "state.json").write_text(content, encoding="utf-8")
-    with pytest.raises(CheckpointError, match=r"state\.json cannot be read"):
+    with pytest.raises(CheckpointError, match=r"Cannot read .*state\.json"):
+        checkpoints.read_progress(run.checkpoint(4))
+
+
+@pytest.mark.parametrize("version", ["2", "null", "true", '"1"'])
+def test_a_state_of_another_format_version_is_refused(
+    run: RunDirectory, make: Callable[..., None], version: str
+) -> None:
+    make(4)
+    path = run.checkpoint(4) / "state.json"
+    path.write_text(path.read_text(encoding="utf-8").replace('"format_version": 1', f'"format_version": {version}'))
+    with pytest.raises(CheckpointError, match=r"has format_version .*; heedful .* reads format_version 1"):
         checkpoints.read_progress(run.checkpoint(4))
 
 

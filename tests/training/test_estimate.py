@@ -11,29 +11,35 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
 
 from allocations import allocated
 from heedful import presets
 from heedful.config import PAD, DataConfig, ModelConfig, Recipe, TrainingConfig
 from heedful.data.batches import Batch, Batches
-from heedful.data.store import Store
+from heedful.data.store import Store, write_store
 from heedful.model.complexity import training_flops
 from heedful.model.layers import DecoderLayer
 from heedful.model.transformer import Transformer
+from heedful.text.corpus import Pair
+from heedful.text.tokenizer import Tokenizer
 from heedful.training import hardware
-from heedful.training.dry_run import batch_shapes
+from heedful.training.dry_run import training_shapes
 from heedful.training.estimate import (
     BatchShape,
+    BatchShapes,
     activations,
     estimate,
     largest,
     memory,
+    optimizer_flops,
     papers_run,
     parameters,
     smaller_batch,
 )
 from heedful.training.hardware import available_memory, flops_per_second
 from heedful.training.loss import batch_loss
+from heedful.training.step import make_optimizer
 
 CPU = torch.device("cpu")
 
@@ -157,13 +163,46 @@ def test_shapes_are_those_of_the_real_batches(store: Store) -> None:
     batches = Batches(store, 200, seed=3)
     real = [batches[number] for number in range(batches.per_epoch)]
     expected = [(*batch.source_BS.shape, batch.target_out_BT.shape[1], batch.tokens) for batch in real]
-    shapes = batch_shapes(store.buckets, 200)
-    assert sorted(shapes) == sorted(expected)
     recipe = Recipe(data=DataConfig(max_length=100), training=TrainingConfig(batch_tokens=200, accumulate=3, steps=7))
+    shapes = training_shapes(store.buckets, recipe.training)
+    assert sorted(shapes.forward) == sorted(expected)
+    assert shapes.reversed == []
     cost = estimate(recipe, shape_of(), shapes, gpu=False)
     assert cost.tokens == pytest.approx(3 * sum(batch.tokens for batch in real) / len(real))
     flops = sum(training_flops(shape_of(), *shape) for shape in expected) / len(real)
     assert cost.run_flops == pytest.approx(7 * 3 * flops)
+
+
+def test_reversed_batches_are_counted_as_they_are_trained(
+    make_pairs: Callable[..., list[Pair]], tokenizer: Tokenizer, tmp_path: Path
+) -> None:
+    """Whole epochs of which the first half is bidirectional, against the batches themselves."""
+    uneven = (Pair(f"{source} {source} {source}", target) for source, target in make_pairs(300, seed=2))
+    store = write_store(tmp_path / "uneven", uneven, tokenizer, DataConfig(max_ratio=10.0), {})
+    epoch = Batches(store, 200, seed=3).per_epoch
+    steps = 40 * epoch
+    training = TrainingConfig(batch_tokens=200, steps=steps, bidirectional_steps=steps // 2)
+    batches = Batches(store, 200, seed=3, bidirectional=steps // 2)
+    real = [batches[number] for number in range(steps)]
+    flops = sum(training_flops(shape_of(), *b.source_BS.shape, b.target_out_BT.shape[1], b.tokens) for b in real)
+    recipe = Recipe(data=DataConfig(max_length=100), training=training)
+    cost = estimate(recipe, shape_of(), training_shapes(store.buckets, training), gpu=False)
+    assert cost.run_flops == pytest.approx(flops, rel=0.01)
+    assert cost.tokens == pytest.approx(sum(batch.tokens for batch in real) / steps, rel=0.01)
+    plain = estimate(recipe, shape_of(), BatchShapes(training_shapes(store.buckets, training).forward), gpu=False)
+    assert abs(plain.run_flops / flops - 1) > 0.01, "the two directions of this corpus must differ"
+
+
+def test_the_products_of_muon_are_counted_as_torch_counts_them() -> None:
+    config, training = shape_of(N=2, d_model=16, d_ff=24), TrainingConfig(optimizer="muon")
+    model = Transformer(config)
+    optimizer = make_optimizer(model, "muon")
+    for parameter in model.parameters():
+        parameter.grad = torch.randn_like(parameter)
+    with FlopCounterMode(display=False) as counter:
+        optimizer.step()
+    assert optimizer_flops(config, training) == counter.get_total_flops() > 0
+    assert optimizer_flops(config, replace(training, optimizer="adam")) == 0
 
 
 @pytest.mark.parametrize("max_length", [20, 96, 150])

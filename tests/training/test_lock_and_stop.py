@@ -19,7 +19,7 @@ from heedful.training.lock import locked
 from heedful.training.run import train
 from heedful.training.signals import StopRequest
 
-HOLD = "import fcntl, sys, time; f = open(sys.argv[1], 'w'); fcntl.flock(f, fcntl.LOCK_EX); print('held', flush=True)"
+HOLD = "import fcntl, sys, time; f = open(sys.argv[1], 'a'); fcntl.flock(f, fcntl.LOCK_EX); print('held', flush=True)"
 
 
 def test_a_second_trainer_is_refused_and_told_of_the_first(tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ def test_a_finished_trainer_lets_go(tmp_path: Path) -> None:
 
 def test_the_lock_of_a_killed_process_is_recovered(tmp_path: Path) -> None:
     run = RunDirectory(tmp_path)
-    command = [sys.executable, "-c", f"{HOLD}; time.sleep(60)", str(run.lock)]
+    command = [sys.executable, "-c", f"{HOLD}; time.sleep(60)", str(run.marker)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
@@ -59,7 +59,7 @@ def test_the_lock_of_a_killed_process_is_recovered(tmp_path: Path) -> None:
 
 def test_training_takes_the_lock(own_run: Path) -> None:
     with locked(RunDirectory(own_run)), pytest.raises(CheckpointError, match="is training in"):
-        train(out=own_run, set={"training.steps": 13})
+        train(out=own_run, overrides={"training.steps": 13})
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -72,7 +72,7 @@ def test_the_first_signal_is_noted(number: signal.Signals, capsys: pytest.Captur
     assert signal.getsignal(number) is before
     out, err = capsys.readouterr()
     assert out == ""
-    assert f"{number.name}: saving after this step" in err
+    assert f"{number.name} received: saving after this step" in err
 
 
 def test_the_second_signal_stops_at_once() -> None:
@@ -118,8 +118,8 @@ def test_a_terminated_command_saves_exits_143_and_continues_exactly(tmp_path: Pa
     assert f"stopped at step {step:,} and saved" in err.splitlines()[-1]
     assert stopped.model.is_dir()
     end = {"training.steps": step + 3, "training.validate_every": 1_000}
-    straight = RunDirectory(train(out=tmp_path / "straight", set={**settings, **end}).path)
-    train(out=stopped.path, set={**settings, **end})
+    straight = RunDirectory(train(out=tmp_path / "straight", overrides={**settings, **end}).path)
+    train(out=stopped.path, overrides={**settings, **end})
     for name in ("model.safetensors", "optimizer.safetensors"):
         ends = [(run.checkpoint(step + 3) / name).read_bytes() for run in (straight, stopped)]
         assert ends[0] == ends[1], name

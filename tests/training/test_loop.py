@@ -67,7 +67,7 @@ def damage(path: Path) -> None:
 
 
 def test_twice_the_same_run_is_the_same(tiny_run: Path, tmp_path: Path, settings: dict[str, Any]) -> None:
-    train(out=tmp_path / "run", set=settings)
+    train(out=tmp_path / "run", overrides=settings)
     assert_same_end(tiny_run, tmp_path / "run")
     best = [(path / "best" / "model.safetensors").read_bytes() for path in (tiny_run, tmp_path / "run")]
     assert best[0] == best[1]
@@ -81,7 +81,7 @@ def test_the_resolved_recipe_trains_to_the_same_run(tiny_run: Path, tmp_path: Pa
 
 def test_another_seed_is_another_run(tiny_run: Path, tmp_path: Path, settings: dict[str, Any]) -> None:
     """The control of the tests here: what they compare does depend on the random numbers."""
-    train(out=tmp_path / "run", set={**settings, "training.seed": 2})
+    train(out=tmp_path / "run", overrides={**settings, "training.seed": 2})
     with pytest.raises(AssertionError):
         assert_same_end(tiny_run, tmp_path / "run")
 
@@ -91,7 +91,7 @@ def test_more_steps_continue_as_if_there_had_been_no_pause(
     tiny_run: Path, tmp_path: Path, settings: dict[str, Any], sittings: tuple[int, ...]
 ) -> None:
     for steps in (*sittings, LAST):
-        run = train(out=tmp_path / "run", set={**settings, "training.steps": steps})
+        run = train(out=tmp_path / "run", overrides={**settings, "training.steps": steps})
         assert run.progress.step == steps
     assert_same_end(tiny_run, tmp_path / "run")
 
@@ -110,12 +110,12 @@ def test_a_signal_saves_and_the_same_command_continues(
     with monkeypatch.context() as patch:
         signal_at(patch, step, number)
         with pytest.raises(Interrupted, match=f"{number.name}: stopped at step {step} and saved") as caught:
-            train(out=tmp_path / "run", set=settings)
+            train(out=tmp_path / "run", overrides=settings)
     assert caught.value.exit_code == code
     assert RunDirectory(tmp_path / "run").steps()[-1] == step
     averaged = {3: [3], 8: [4, 8]}[step]
     assert open_model(tmp_path / "run").history["averaged_steps"] == averaged
-    train(out=tmp_path / "run", set=settings)
+    train(out=tmp_path / "run", overrides=settings)
     assert_same_end(tiny_run, tmp_path / "run")
 
 
@@ -123,17 +123,17 @@ def test_a_line_of_the_log_over_many_steps_does_not_depend_on_a_stop(
     tmp_path: Path, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = {**settings, "training.log_every": 10}
-    train(out=tmp_path / "straight", set=settings)
+    train(out=tmp_path / "straight", overrides=settings)
     with monkeypatch.context() as patch:
         signal_at(patch, 7, signal.SIGTERM)
         with pytest.raises(Interrupted):
-            train(out=tmp_path / "stopped", set=settings)
-    train(out=tmp_path / "stopped", set=settings)
+            train(out=tmp_path / "stopped", overrides=settings)
+    train(out=tmp_path / "stopped", overrides=settings)
     assert_same_end(tmp_path / "straight", tmp_path / "stopped")
 
 
 def test_a_line_of_the_log_is_the_mean_over_tokens(tmp_path: Path, settings: dict[str, Any], tiny_run: Path) -> None:
-    train(out=tmp_path / "run", set={**settings, "training.log_every": 6})
+    train(out=tmp_path / "run", overrides={**settings, "training.log_every": 6})
     single = [entry for entry in read_log(RunDirectory(tiny_run).log) if entry["kind"] == "train"]
     tokens = np.diff([0, *(entry["tokens"] for entry in single)])
     merged = [entry for entry in read_log(RunDirectory(tmp_path / "run").log) if entry["kind"] == "train"]
@@ -147,14 +147,14 @@ def test_a_line_of_the_log_is_the_mean_over_tokens(tmp_path: Path, settings: dic
 
 def test_accumulated_batches_continue_in_order(tmp_path: Path, settings: dict[str, Any]) -> None:
     settings = {**settings, "training.accumulate": 3}
-    train(out=tmp_path / "straight", set=settings)
+    train(out=tmp_path / "straight", overrides=settings)
     for steps in (5, LAST):
-        train(out=tmp_path / "stopped", set={**settings, "training.steps": steps})
+        train(out=tmp_path / "stopped", overrides={**settings, "training.steps": steps})
     assert_same_end(tmp_path / "straight", tmp_path / "stopped")
 
 
 def test_a_finished_run_says_so_and_changes_nothing(own_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    files = {path: path.read_bytes() for path in own_run.rglob("*") if path.is_file() and path.name != ".lock"}
+    files = {path: path.read_bytes() for path in own_run.rglob("*") if path.is_file() and path.name != ".heedful"}
     run = train(out=own_run)
     assert run.progress.step == LAST
     assert "is finished: 12 steps. Raise training.steps to train on." in capsys.readouterr().err
@@ -179,7 +179,7 @@ def test_no_valid_checkpoint_is_an_error_not_a_new_beginning(own_run: Path) -> N
     for step in run.steps():
         damage(run.checkpoint(step) / "model.safetensors")
     with pytest.raises(CheckpointError, match=r"None of the checkpoints .* is valid") as caught:
-        train(out=own_run, set={"training.steps": 20})
+        train(out=own_run, overrides={"training.steps": 20})
     assert caught.value.exit_code == 3
     assert run.steps() == [4, 8, 12]
 
@@ -187,7 +187,7 @@ def test_no_valid_checkpoint_is_an_error_not_a_new_beginning(own_run: Path) -> N
 def test_checkpoints_are_pruned_and_the_best_is_kept_apart(tmp_path: Path, settings: dict[str, Any]) -> None:
     """A rate that breaks the model: the best is the first validated, whose checkpoint is long gone."""
     broken = {"training.learning_rate": 50.0, "training.steps": 20, "training.save_every": 2, "training.average": 2}
-    run = train(out=tmp_path / "run", set={**settings, **broken, "training.validate_every": 2})
+    run = train(out=tmp_path / "run", overrides={**settings, **broken, "training.validate_every": 2})
     directory = RunDirectory(run.path)
     assert directory.steps() == [18, 20]
     valid = [entry for entry in run.log() if entry["kind"] == "valid"]
@@ -199,7 +199,9 @@ def test_checkpoints_are_pruned_and_the_best_is_kept_apart(tmp_path: Path, setti
 
 
 def test_the_final_model_is_the_mean_of_the_last_checkpoints(tmp_path: Path, settings: dict[str, Any]) -> None:
-    run = RunDirectory(train(out=tmp_path / "run", set={**settings, "training.average": 2, "training.keep": 3}).path)
+    run = RunDirectory(
+        train(out=tmp_path / "run", overrides={**settings, "training.average": 2, "training.keep": 3}).path
+    )
     assert run.steps() == [4, 8, 12]
     files = [safetensors.numpy.load_file(run.checkpoint(step) / "model.safetensors") for step in (8, 12)]
     averaged = safetensors.numpy.load_file(run.model / "model.safetensors")
@@ -212,17 +214,17 @@ def test_patience_stops_a_run_that_learns_nothing_more(
     tmp_path: Path, settings: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings = {**settings, "training.learning_rate": 1e-12, "training.validate_every": 2, "training.patience": 2}
-    run = train(out=tmp_path / "run", set={**settings, "training.steps": 40})
+    run = train(out=tmp_path / "run", overrides={**settings, "training.steps": 40})
     valid = [entry for entry in run.log() if entry["kind"] == "valid"]
     assert run.progress.step == valid[-1]["step"] < 40
     assert run.progress.validations_without_gain == 2
     assert (run.path / "model").is_dir()
     assert RunDirectory(run.path).steps()[-1] == run.progress.step
     capsys.readouterr()
-    again = train(out=tmp_path / "run", set={**settings, "training.steps": 50})
+    again = train(out=tmp_path / "run", overrides={**settings, "training.steps": 50})
     assert again.progress.step == run.progress.step
     assert "patience is used up: raise training.patience" in capsys.readouterr().err
-    more = train(out=tmp_path / "run", set={"training.patience": 3})
+    more = train(out=tmp_path / "run", overrides={"training.patience": 3})
     assert more.progress.step > run.progress.step
 
 
@@ -268,7 +270,7 @@ def test_a_loss_that_is_no_number_stops_before_the_update(
 ) -> None:
     nan_at(monkeypatch, 6)
     with pytest.raises(NonFiniteError, match="Step 6: the loss is nan"):
-        train(out=tmp_path / "run", set=settings)
+        train(out=tmp_path / "run", overrides=settings)
     run = RunDirectory(tmp_path / "run")
     assert run.valid_steps() == [4]
     weights = safetensors.numpy.load_file(run.checkpoint(4) / "model.safetensors")
@@ -279,7 +281,7 @@ def test_or_is_skipped_counted_and_logged(
     tmp_path: Path, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     nan_at(monkeypatch, 2, 6)
-    run: Run = train(out=tmp_path / "run", set={**settings, "training.non_finite": "skip"})
+    run: Run = train(out=tmp_path / "run", overrides={**settings, "training.non_finite": "skip"})
     assert run.progress.skipped == 2
     assert read_progress(RunDirectory(run.path).checkpoint(LAST)).skipped == 2
     assert "step 6: not finite, update skipped (2 so far)" in capsys.readouterr().err

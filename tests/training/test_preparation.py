@@ -41,7 +41,7 @@ def weights(path: Path) -> dict[str, torch.Tensor]:
     ],
 )
 def test_what_may_change_may(own_run: Path, key: str, value: int) -> None:
-    train(out=own_run, set={key: value})
+    train(out=own_run, overrides={key: value})
     recipe = recipes.as_settings(RunDirectory(own_run).recipe())
     assert recipe["training"][key.removeprefix("training.")] == value
 
@@ -63,7 +63,7 @@ def test_what_may_change_may(own_run: Path, key: str, value: int) -> None:
 def test_what_may_not_change_is_refused_with_the_difference(own_run: Path, key: str, value: Any, said: str) -> None:
     before = RunDirectory(own_run).config.read_bytes()
     with pytest.raises(ConfigError) as caught:
-        train(out=own_run, set={key: value, "training.steps": 14})
+        train(out=own_run, overrides={key: value, "training.steps": 14})
     message = str(caught.value)
     assert said in message
     assert "training.keep" in message
@@ -74,12 +74,12 @@ def test_what_may_not_change_is_refused_with_the_difference(own_run: Path, key: 
 
 @pytest.mark.parametrize("side", ["data.source", "data.target", "data.valid_source", "data.valid_target"])
 def test_changed_text_is_refused(corpus: dict[str, str], tmp_path: Path, side: str) -> None:
-    train(out=tmp_path / "run", set={**corpus, **ONE_STEP})
+    train(out=tmp_path / "run", overrides={**corpus, **ONE_STEP})
     path = Path(corpus[side])
     path.write_text(path.read_text().replace("a", "b", 1))
     name = "validation" if "valid" in side else "training"
     with pytest.raises(CheckpointError, match=f"The text of the {name} text is not the one") as caught:
-        train(out=tmp_path / "run", set={"training.steps": 2})
+        train(out=tmp_path / "run", overrides={"training.steps": 2})
     assert caught.value.exit_code == 3
 
 
@@ -87,37 +87,37 @@ def test_text_is_read_again_only_where_its_files_have_changed(
     corpus: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A corpus of gigabytes must not hold up a run that goes on."""
-    train(out=tmp_path / "run", set={**corpus, **ONE_STEP})
+    train(out=tmp_path / "run", overrides={**corpus, **ONE_STEP})
     read: list[Corpus] = []
     digest = Corpus.digest
     monkeypatch.setattr(Corpus, "digest", lambda self: read.append(self) or digest(self))
-    assert train(out=tmp_path / "run", set={"training.steps": 2}).progress.step == 2
+    assert train(out=tmp_path / "run", overrides={"training.steps": 2}).progress.step == 2
     assert not read
     os.utime(corpus["data.source"], (1, 1))  # another time, the same text
-    assert train(out=tmp_path / "run", set={"training.steps": 3}).progress.step == 3
+    assert train(out=tmp_path / "run", overrides={"training.steps": 3}).progress.step == 3
     assert len(read) == 1
 
 
 def test_text_may_lie_elsewhere(corpus: dict[str, str], tmp_path: Path) -> None:
-    train(out=tmp_path / "run", set={**corpus, **ONE_STEP})
+    train(out=tmp_path / "run", overrides={**corpus, **ONE_STEP})
     shutil.move(tmp_path / "text", tmp_path / "moved")
     with pytest.raises(CorpusError, match="There is no file"):
-        train(out=tmp_path / "run", set={"training.steps": 2})
+        train(out=tmp_path / "run", overrides={"training.steps": 2})
     moved = {key: value.replace("/text/", "/moved/") for key, value in corpus.items()}
-    assert train(out=tmp_path / "run", set={**moved, "training.steps": 2}).progress.step == 2
+    assert train(out=tmp_path / "run", overrides={**moved, "training.steps": 2}).progress.step == 2
 
 
 def test_another_tokeniser_is_refused(own_run: Path, tiny_run: Path, tmp_path: Path, tokenizer: Any) -> None:
     (tmp_path / "other.model").write_bytes(tokenizer.model)
     with pytest.raises(CheckpointError, match=r"is not the one that .* began with"):
-        train(out=own_run, set={"data.tokenizer": str(tmp_path / "other.model"), "training.steps": 13})
+        train(out=own_run, overrides={"data.tokenizer": str(tmp_path / "other.model"), "training.steps": 13})
     same = {"data.tokenizer": str(tiny_run / "tokenizer.model"), "training.steps": 13}
-    assert train(out=own_run, set=same).progress.step == 13
+    assert train(out=own_run, overrides=same).progress.step == 13
 
 
 def test_a_given_tokeniser_is_used_as_it_is(corpus: dict[str, str], tmp_path: Path, tiny_run: Path) -> None:
     ready = tiny_run / "tokenizer.model"
-    run = train(out=tmp_path / "run", set={**corpus, **ONE_STEP, "data.tokenizer": str(ready)})
+    run = train(out=tmp_path / "run", overrides={**corpus, **ONE_STEP, "data.tokenizer": str(ready)})
     assert (run.path / "tokenizer.model").read_bytes() == ready.read_bytes()
 
 
@@ -125,7 +125,7 @@ def test_choices_are_printed_with_reasons_and_resolved(
     corpus: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     given = {"training.steps": 10, "training.threads": 1, "model.d_model": 16, "model.d_ff": 16, "model.N": 1}
-    run = train(out=tmp_path / "run", set={**corpus, **given})
+    run = train(out=tmp_path / "run", overrides={**corpus, **given})
     out, err = capsys.readouterr()
     assert out == ""
     assert "chosen: data.vocab_size = 500  (80 pairs)" in err
@@ -143,25 +143,25 @@ def test_choices_are_printed_with_reasons_and_resolved(
 
 def test_a_wrong_value_is_said_before_the_text_is_read(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"training\.steps must be at least 1"):
-        train(out=tmp_path / "run", set={"data.source": "nowhere", "training.steps": 0})
+        train(out=tmp_path / "run", overrides={"data.source": "nowhere", "training.steps": 0})
 
 
 def test_validation_text_is_asked_for(corpus: dict[str, str], tmp_path: Path) -> None:
     only = {key: value for key, value in corpus.items() if "valid" not in key}
     with pytest.raises(UsageError, match="No validation text"):
-        train(out=tmp_path / "run", set=only)
+        train(out=tmp_path / "run", overrides=only)
 
 
 def test_nothing_left_after_filtering(corpus: dict[str, str], tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match=r"No pair of the training text is left: 0 of 80 pairs kept .*80 too long"):
-        train(out=tmp_path / "run", set={**corpus, **ONE_STEP, "data.max_length": 3})
+        train(out=tmp_path / "run", overrides={**corpus, **ONE_STEP, "data.max_length": 3})
     assert not (tmp_path / "run" / "config.toml").exists()
 
 
 def test_a_run_that_failed_to_begin_can_begin(corpus: dict[str, str], tmp_path: Path) -> None:
     with pytest.raises(HeedfulError):
-        train(out=tmp_path / "run", set={**corpus, **ONE_STEP, "data.max_length": 3})
-    assert train(out=tmp_path / "run", set={**corpus, **ONE_STEP}).progress.step == 1
+        train(out=tmp_path / "run", overrides={**corpus, **ONE_STEP, "data.max_length": 3})
+    assert train(out=tmp_path / "run", overrides={**corpus, **ONE_STEP}).progress.step == 1
 
 
 @pytest.mark.parametrize("name", ["tokenizer.model", "config.json", "data", "model", "checkpoints"])
@@ -170,9 +170,9 @@ def test_a_directory_that_is_not_a_run_is_not_written_over(corpus: dict[str, str
     mine.parent.mkdir(parents=True)
     mine.write_text("precious")
     with pytest.raises(UsageError, match="is not a run"):
-        train(out=tmp_path / "mine", set={**corpus, **ONE_STEP})
+        train(out=tmp_path / "mine", overrides={**corpus, **ONE_STEP})
     assert mine.read_text() == "precious"
-    assert not (tmp_path / "mine" / ".lock").exists()
+    assert not (tmp_path / "mine" / ".heedful").exists()
 
 
 def test_fine_tuning_starts_from_the_model_with_its_tokenizer(
@@ -181,7 +181,7 @@ def test_fine_tuning_starts_from_the_model_with_its_tokenizer(
     """A rate of almost nothing: after a step, the weights are the first model's."""
     settings = {"training.steps": 1, "training.learning_rate": 1e-12, "training.threads": 1}
     own = {"model.dropout": 0.25, "model.attention_dropout": 0.1, "model.word_dropout": 0.1}  # no part of the weights
-    run = train(out=tmp_path / "tuned", set={**corpus, **settings, **own}, init=tiny_run / "model")
+    run = train(out=tmp_path / "tuned", overrides={**corpus, **settings, **own}, init=tiny_run / "model")
     assert (run.path / "tokenizer.model").read_bytes() == (tiny_run / "model" / "tokenizer.model").read_bytes()
     before, after = weights(tiny_run / "model"), weights(run.path / "model")
     assert before.keys() == after.keys()
@@ -193,11 +193,11 @@ def test_a_fine_tuned_run_goes_on_without_the_first_model(
     corpus: dict[str, str], tmp_path: Path, own_run: Path
 ) -> None:
     settings = {**corpus, "training.steps": 1, "training.threads": 1}
-    train(out=tmp_path / "tuned", set=settings, init=own_run)
+    train(out=tmp_path / "tuned", overrides=settings, init=own_run)
     shutil.rmtree(own_run)
-    assert train(out=tmp_path / "tuned", set={"training.steps": 2}).progress.step == 2
+    assert train(out=tmp_path / "tuned", overrides={"training.steps": 2}).progress.step == 2
     with pytest.raises(ConfigError, match=r"training\.init was .*own.*now .*other"):
-        train(out=tmp_path / "tuned", set={"training.steps": 3}, init=tmp_path / "other")
+        train(out=tmp_path / "tuned", overrides={"training.steps": 3}, init=tmp_path / "other")
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,7 @@ def test_fine_tuning_into_another_shape_shows_both_sizes(
     corpus: dict[str, str], tmp_path: Path, tiny_run: Path, key: str, value: int, said: str
 ) -> None:
     with pytest.raises(ConfigError, match=said):
-        train(out=tmp_path / "run", set={**corpus, key: value}, init=tiny_run)
+        train(out=tmp_path / "run", overrides={**corpus, key: value}, init=tiny_run)
 
 
 def test_fine_tuning_with_another_tokeniser_shows_both_sizes(
@@ -220,9 +220,11 @@ def test_fine_tuning_with_another_tokeniser_shows_both_sizes(
     (tmp_path / "other.model").write_bytes(tokenizer.model)
     own = open_model(tiny_run).tokenizer.vocab_size
     with pytest.raises(ConfigError, match=rf"\({tokenizer.vocab_size} tokens\) and --init \({own} tokens\)"):
-        train(out=tmp_path / "run", set={**corpus, "data.tokenizer": str(tmp_path / "other.model")}, init=tiny_run)
+        train(
+            out=tmp_path / "run", overrides={**corpus, "data.tokenizer": str(tmp_path / "other.model")}, init=tiny_run
+        )
 
 
 def test_a_first_model_that_is_not_there(corpus: dict[str, str], tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="There is no model"):
-        train(out=tmp_path / "run", set=corpus, init=tmp_path / "nowhere")
+        train(out=tmp_path / "run", overrides=corpus, init=tmp_path / "nowhere")

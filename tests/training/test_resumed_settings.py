@@ -27,7 +27,7 @@ def test_a_run_that_was_stopped_ends_as_one_that_was_not(tmp_path: Path, key: st
     weights = []
     for name, own, sittings in (("whole", value, (6,)), ("stopped", value, (3, 6)), ("paper", papers, (6,))):
         for steps in sittings:
-            train(out=tmp_path / name, set={**settings, key: own, "training.steps": steps})
+            train(out=tmp_path / name, overrides={**settings, key: own, "training.steps": steps})
         weights.append(open_model(tmp_path / name, "last").transformer.state_dict())
     whole, stopped, paper = weights
     assert all(torch.equal(whole[name], stopped[name]) for name in whole)

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from heedful.errors import CheckpointError, UsageError
+from heedful.files import require_replaceable
 from heedful.storage.model_directory import is_model, write_model
 from heedful.storage.run_directory import RunDirectory, is_run, model_of_checkpoints
 
@@ -18,8 +19,7 @@ def average(arguments: argparse.Namespace) -> None:
         raise CheckpointError(f"{path} is not a run: it has no config.toml.")
     out = Path(arguments.out)
     run = RunDirectory(path)
-    if out.exists() and not is_model(out):
-        raise UsageError(f"--out {out} exists and is not a model. Choose another name.")
+    require_replaceable(out, is_model)
     if out.resolve() in (run.model.resolve(), run.best.resolve()):
         raise UsageError(f"--out {out} is the run's own. Choose another name.")
     steps = run.valid_steps(last)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 from dataclasses import replace
 from pathlib import Path
 
 from heedful.errors import UsageError
+from heedful.files import require_replaceable
 from heedful.interop import ctranslate2, marian
 from heedful.interop.argos import SUFFIX, write_argos
 from heedful.interop.marian_import import read_marian
 from heedful.storage.model_directory import Model, is_model, write_model
 from heedful.storage.run_directory import open_model
+from heedful.text.languages import require_code
 
 log = logging.getLogger("heedful")
 
@@ -38,24 +41,21 @@ def _check(arguments: argparse.Namespace, out: Path) -> None:
         raise UsageError("--quantization is for ctranslate2 and argos; transformers has its own when it loads a model.")
     if arguments.to == "ctranslate2" and arguments.languages:
         raise UsageError("--languages is for argos and marian; a CTranslate2 model has no place for them.")
-    if arguments.to == "argos":
-        if out.suffix != SUFFIX:
-            raise UsageError(f'--out must end in {SUFFIX} for argos, not "{out.name}".')
-        if out.is_dir():
-            raise UsageError(f"--out {out} is a directory. Choose another name.")
-    elif out.exists():
+    if arguments.to == "argos" and out.suffix != SUFFIX:
+        raise UsageError(f'--out must end in {SUFFIX} for argos, not "{out.name}".')
+    if os.path.lexists(out):
         raise UsageError(f"--out {out} exists. Choose another name, or remove it first.")
 
 
 def _in_languages(model: Model, codes: list[str] | None) -> Model:
     if codes is None:
         return model
-    return replace(model, text=replace(model.text, source_language=codes[0], target_language=codes[1]))
+    source, target = (require_code(code, "--languages") for code in codes)
+    return replace(model, text=replace(model.text, source_language=source, target_language=target))
 
 
 def import_model(arguments: argparse.Namespace) -> None:
     out = Path(arguments.out)
-    if out.exists() and not is_model(out):
-        raise UsageError(f"--out {out} exists and is not a model. Choose another name.")
+    require_replaceable(out, is_model)
     write_model(out, read_marian(Path(arguments.path)))
     print(out)

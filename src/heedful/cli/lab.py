@@ -8,6 +8,7 @@ from pathlib import Path
 from heedful.errors import UsageError, nearest
 from heedful.lab.experiment import Setting, report, write_finding
 from heedful.lab.experiments import EXPERIMENTS
+from heedful.storage.ownership import LAB, claim
 from heedful.views.figure import require_matplotlib
 
 ALL = "all"
@@ -25,6 +26,7 @@ def lab(arguments: argparse.Namespace) -> None:
     require_matplotlib()
     for one in chosen:
         directory = Path(arguments.out) / one.name
+        claim(directory, LAB)
         found = one.run(Setting(directory / ("runs-quick" if arguments.quick else "runs"), arguments.quick))
         write_finding(one, found, directory)
         print(f"{report(one, found)}\n\n{directory / 'report.md'}\n", flush=True)

@@ -14,6 +14,8 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
+from heedful.allocator import keep_memory
+from heedful.cli.openmp import set_spin_count
 from heedful.errors import HeedfulError, InputError, MachineError, UsageError, is_out_of_memory, nearest
 from heedful.files import DISK_ERRORS
 from heedful.version import __version__
@@ -132,7 +134,12 @@ def _attend_options(parser: _Parser) -> None:
 
 
 def _serve_options(parser: _Parser) -> None:
-    parser.add_argument("models", nargs="+", metavar="MODEL", help=f"{_MODEL_HELP}; several for several pairs")
+    parser.add_argument(
+        "models",
+        nargs="+",
+        metavar="MODEL",
+        help=f"{_MODEL_HELP}; several for several pairs; MODEL:en:fr names its languages",
+    )
     parser.add_argument("--host", default="127.0.0.1", help="0.0.0.0: for other machines too (default: 127.0.0.1)")
     parser.add_argument("--port", type=int, default=5000, help="0: any that is free (default: 5000)")
     parser.add_argument(
@@ -150,7 +157,7 @@ def _export_options(parser: _Parser) -> None:
         help="of CTranslate2's weights (default: none, float32)",
     )
     parser.add_argument(
-        "--languages", nargs=2, metavar="CODE", help="source and target, where the model does not know them (en de)"
+        "--languages", nargs=2, metavar="CODE", help="source and target, instead of the model's own (en de)"
     )
 
 
@@ -227,6 +234,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def run(parsed: argparse.Namespace) -> None:
+    set_spin_count(parsed.command, os.environ)
     if parsed.command == "demo":
         from heedful.cli.demo import demo as command
     elif parsed.command == "train":
@@ -260,6 +268,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.WARNING, stream=sys.stderr)
     # A name of a file that is no UTF-8 is printed as it was given.
     sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape", newline="\n")  # type: ignore[union-attr]
+    keep_memory()
     try:
         run(parse(sys.argv[1:] if arguments is None else arguments))
         sys.stdout.flush()

@@ -111,7 +111,7 @@ def _time_lines(report: Report) -> Iterator[str]:
     if report.speed:
         seconds = report.estimate.run_flops / report.speed
         yield (
-            f"time, estimated: {duration(seconds)} at {report.speed / 1e9:,.1f} GFLOP/s, measured on this "
+            f"time, estimated: {duration(seconds)} at {report.speed / 1e9:,.3g} GFLOP/s, measured on this "
             f"{report.device.type} just now; validation and saving not counted"
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
+import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,12 +13,14 @@ from pathlib import Path
 from time import monotonic
 from typing import IO, Any, TextIO
 
-from heedful.allocator import keep_memory
 from heedful.decoding.load import load
 from heedful.decoding.translator import Translation, Translator
 from heedful.errors import UsageError
-from heedful.files import disk_errors
+from heedful.files import disk_errors, new_file
+from heedful.text.corpus_checks import empty_translations
 from heedful.text.lines import decode_lines, read_lines
+
+log = logging.getLogger("heedful")
 
 _TOGETHER = 1_000  # lines read before they are translated: enough to batch by length, little to hold
 
@@ -47,14 +49,17 @@ def translated(
     translator: Translator, lines: Iterator[str], together: int = _TOGETHER, **search: Any
 ) -> Iterator[tuple[int, str, Translation]]:
     """Number, line and translation of every line, `together` at a time; says on a terminal how far it is."""
-    keep_memory()  # search makes its cache anew at every step: pages given back and asked for again cost more than it
-    done, began = 0, monotonic()
+    done, began, written, empty = 0, monotonic(), 0, 0
     while chunk := list(islice(lines, together)):
         results = translator.translate(chunk, first_line=done + 1, **search)
         yield from zip(count(done + 1), chunk, results, strict=False)
         done += len(chunk)
+        texts = [result.text for line, result in zip(chunk, results, strict=True) if line.strip()]
+        written, empty = written + len(texts), empty + sum(not text.strip() for text in texts)
         if together > 1 and sys.stderr.isatty():
             print(f"{done:,} lines, {done / (monotonic() - began):.0f} a second", file=sys.stderr)
+    if warning := empty_translations(empty, written):
+        log.warning(warning)
 
 
 def render(number: int, line: str, result: Translation, arguments: argparse.Namespace) -> str:
@@ -87,14 +92,8 @@ def output(name: str | None) -> Iterator[TextIO]:
         with disk_errors(path), path.open("w", encoding="utf-8", newline="\n") as stream:
             yield stream
         return
-    beside = path.with_name(f".unfinished-{path.name}")
-    with disk_errors(path):
-        try:
-            with beside.open("w", encoding="utf-8", newline="\n") as stream:
-                yield stream
-            os.replace(beside, path)
-        finally:
-            beside.unlink(missing_ok=True)
+    with new_file(path) as beside, beside.open("w", encoding="utf-8", newline="\n") as stream:
+        yield stream
 
 
 def _again(first: str | None, rest: Iterator[str]) -> Iterator[str]:

@@ -5,24 +5,22 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from heedful.errors import UsageError
-from heedful.files import new_directory
+from heedful.files import new_directory, require_replaceable
 from heedful.parsing.treebank import file_names, split, treebank_files, write_parts
+from heedful.storage.manifest import write_manifest
+from heedful.storage.ownership import may_replace
 
 
 def treebank(arguments: argparse.Namespace) -> None:
     out = Path(arguments.out)
-    _require_own(out)
+    require_replaceable(out, _is_ours)
     parts = split(treebank_files(Path(arguments.treebank)))
-    with new_directory(out.absolute()) as directory:
+    with new_directory(out, replaces=_is_ours) as directory:
         written = write_parts(parts, directory)
+        write_manifest(directory)
     for part in written:
         print(part)
 
 
-def _require_own(out: Path) -> None:
-    """What is replaced is nothing, or what this command wrote before."""
-    if out.exists() and not out.is_dir():
-        raise UsageError(f"--out {out} is a file; the texts go into a directory.")
-    if out.is_dir() and not {path.name for path in out.iterdir()} <= file_names():
-        raise UsageError(f"--out {out} has other files than a prepared treebank's. Choose another name.")
+def _is_ours(directory: Path) -> bool:
+    return may_replace(directory, file_names())

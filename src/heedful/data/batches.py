@@ -1,10 +1,10 @@
-"""Batches: pairs of about the same length within a token budget (section 5.1).
+"""Batches of pairs of similar length within a token budget (section 5.1).
 
-A batch is a pure function of (corpus, seed, number): nothing has to be saved to take up a run where it stopped.
+A batch is a pure function of (corpus, seed, number), so resuming a run needs no saved state.
 
-Pairs are in order of length, and cut wherever one more would exceed the budget (data/lengths.py). The cuts depend on
-lengths alone, so every epoch has the same number of batches of the same shapes; what changes from epoch to epoch is
-which sentences of equal length go together, and the order of the batches.
+The pairs are sorted by length and cut wherever one more would exceed the budget (data/lengths.py). The cuts depend on
+lengths alone: every epoch has the same number of batches of the same shapes. Each epoch shuffles the order of the
+batches, and the pairs within a length bucket.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from heedful.data.lengths import Numbers, cut, shapes
 from heedful.data.store import Ids, Store
 from heedful.errors import CorpusError
 
-_EPOCH, _BATCH_ORDER, _RESEGMENTED = 1, 2, 4  # keep the random streams of one seed apart; 3 is dropout's
-_LATE = 2**62  # the number of a batch that comes after every warm-up
+_EPOCH, _BATCH_ORDER, _RESEGMENTED = 1, 2, 4  # separate the random streams of one seed; 3 is dropout's
+_AFTER_WARMUP = 2**62  # a batch number later than any warm-up
 
 Sentence = Ids | list[int]  # with its end symbol
-Resegment = Callable[[list[list[int]], int, int], list[list[int]]]  # of sentences, a seed and the batch's number
+Resegment = Callable[[list[list[int]], int, int], list[list[int]]]  # (sentences, seed, batch number) → sentences
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Right-padded ids. The decoder reads `target_in_BT` (shifted right) and is to say `target_out_BT`."""
+    """Right-padded ids. The decoder reads `target_in_BT` (shifted right) and predicts `target_out_BT`."""
 
     source_BS: Tensor
     target_in_BT: Tensor
     target_out_BT: Tensor
-    tokens: int  # real target tokens, the end symbol included
-    lines: tuple[int, ...]  # where the pairs stand in the text
+    tokens: int  # target tokens with the end symbols, without padding
+    lines: tuple[int, ...]  # line numbers of the pairs in the text
 
     def to(self, device: torch.device) -> Batch:
         return replace(
@@ -50,14 +50,14 @@ class Batch:
 
 
 class Batches:
-    """The endless sequence of a corpus's batches, by number. It holds a few numbers a batch, and none a pair."""
+    """The endless sequence of batches of a corpus. Memory grows with the number of batches, not of pairs."""
 
     def __init__(
         self, store: Store, batch_tokens: int, seed: int, resegment: Resegment | None = None, bidirectional: int = 0
     ) -> None:
-        """`resegment` gives sentences in other tokens: batches are cut before it, by the lengths stored.
+        """`resegment` samples another segmentation of the sentences (BPE-dropout), after batches are cut.
 
-        Of the first `bidirectional` batches every other one is reversed, from target to source.
+        Every other one of the first `bidirectional` batches is reversed: target to source.
         """
         self._store = store
         self._seed = seed
@@ -73,7 +73,7 @@ class Batches:
         return len(self._starts) - 1
 
     def indices(self, number: int) -> Numbers:
-        """Which pairs are in batch `number` (0, 1, …)."""
+        """Return the indices of the pairs in batch `number` (0, 1, …)."""
         epoch, batch = self._place(number)
         begin, end = self._starts[batch : batch + 2]
         buckets = range(
@@ -86,30 +86,32 @@ class Batches:
     def __getitem__(self, number: int) -> Batch:
         batch = collate(self._store, self.indices(number))
         if batch.tokens != self.tokens(number):
-            raise CorpusError("The token store's order of length is damaged. Train into another --out.")
-        batch = self._respelled(batch, number)
+            raise CorpusError(
+                "The token store is damaged: its length order does not match its sentences. Choose another --out."
+            )
+        batch = self._resegmented(batch, number)
         return reversed_batch(batch) if number < self._bidirectional and number % 2 else batch
 
     def tokens(self, number: int) -> int:
-        """Real target tokens of a batch, without reading it."""
+        """Return the target tokens of a batch without reading it."""
         return int(self._shapes.tokens_N[self._place(number)[1]])
 
     def padding(self) -> float:
-        """The share of all positions of both sides that is padding; the same for every epoch."""
+        """Return the share of padding on both sides, which is the same in every epoch."""
         pairs, source, target, _ = self._shapes
         return 1 - self._store.buckets.tokens / int((pairs * (source + target)).sum())
 
     def worst(self) -> Batch:
-        """The batch that needs most memory: logits and activations grow with the padded target positions."""
+        """Return the batch that needs most memory: the one with the most padded target positions."""
         pairs_N, source_N, target_N, _ = self._shapes
-        padded_N, turned_N = pairs_N * target_N, pairs_N * source_N
-        is_reversed = bool(self._bidirectional) and turned_N.max() > padded_N.max()
-        largest = int(np.argmax(turned_N if is_reversed else padded_N))
+        padded_N, reversed_N = pairs_N * target_N, pairs_N * source_N
+        is_reversed = bool(self._bidirectional) and reversed_N.max() > padded_N.max()
+        largest = int(np.argmax(reversed_N if is_reversed else padded_N))
         batch = collate(self._store, self._store.by_length[self._starts[largest] : self._starts[largest + 1]])
-        batch = self._respelled(batch, number=_LATE)
+        batch = self._resegmented(batch, number=_AFTER_WARMUP)
         return reversed_batch(batch) if is_reversed else batch
 
-    def _respelled(self, batch: Batch, number: int) -> Batch:
+    def _resegmented(self, batch: Batch, number: int) -> Batch:
         if self._resegment is None:
             return batch
         sides = (unpadded(batch.source_BS), unpadded(batch.target_out_BT))
@@ -118,7 +120,7 @@ class Batches:
         return assemble(sources, targets, batch.lines)
 
     def _place(self, number: int) -> tuple[int, int]:
-        """The epoch, and which of its batches in order of length."""
+        """Return the epoch, and the position of the batch in the length order."""
         epoch, place = divmod(number, self.per_epoch)
         if epoch != self._epoch:
             self._batch_order = np.random.default_rng((self._seed, _BATCH_ORDER, epoch)).permutation(self.per_epoch)
@@ -126,13 +128,13 @@ class Batches:
         return epoch, int(self._batch_order[place])
 
     def _shuffled(self, bucket: int, epoch: int) -> Numbers:
-        """Pairs of equal lengths change places with each other from epoch to epoch; nothing else does."""
+        """Return the pairs of a bucket, shuffled anew in each epoch."""
         members: Numbers = self._store.by_length[self._first_G[bucket] : self._first_G[bucket + 1]]
         return np.random.default_rng((self._seed, _EPOCH, epoch, bucket)).permutation(members)
 
 
 def collate(store: Store, indices: Numbers | list[int]) -> Batch:
-    """The pairs at `indices`, padded to one rectangle a side."""
+    """Return the pairs at `indices` as one padded batch."""
     return assemble(
         [store.source(int(i)) for i in indices],
         [store.target(int(i)) for i in indices],
@@ -141,22 +143,27 @@ def collate(store: Store, indices: Numbers | list[int]) -> Batch:
 
 
 def assemble(sources: Sequence[Sentence], targets: Sequence[Sentence], lines: tuple[int, ...]) -> Batch:
-    """Padded, and the target shifted right for the decoder to read."""
+    """Return a batch of sentences given as ids with end symbols."""
     return _batch(pad(sources), pad(targets), lines)
 
 
 def reversed_batch(batch: Batch) -> Batch:
-    """The same pairs, from target to source."""
+    """Return the same pairs from target to source."""
     return _batch(batch.target_out_BT, batch.source_BS, batch.lines)
 
 
 def _batch(source_BS: Tensor, target_out_BT: Tensor, lines: tuple[int, ...]) -> Batch:
-    target_in_BT = torch.full_like(target_out_BT, BOS)
-    target_in_BT[:, 1:] = target_out_BT[:, :-1]
-    padding_BT = target_out_BT == PAD
-    # Behind the shorter sentences stands padding alone, not the end symbol that the shift has moved there.
-    target_in_BT[padding_BT] = PAD
-    return Batch(source_BS, target_in_BT, target_out_BT, int((~padding_BT).sum()), lines)
+    tokens = int((target_out_BT != PAD).sum())
+    return Batch(source_BS, shift_right(target_out_BT), target_out_BT, tokens, lines)
+
+
+def shift_right(target_BT: Tensor) -> Tensor:
+    """Return the decoder's input: the start symbol, then the target without its end symbol (section 3.1)."""
+    shifted_BT = torch.full_like(target_BT, BOS)
+    shifted_BT[:, 1:] = target_BT[:, :-1]
+    # In shorter rows the shift moves the end symbol into the padding: it is padding too.
+    shifted_BT[target_BT == PAD] = PAD
+    return shifted_BT
 
 
 def unpadded(ids_BT: Tensor) -> list[list[int]]:
@@ -164,7 +171,7 @@ def unpadded(ids_BT: Tensor) -> list[list[int]]:
 
 
 def pad(sentences: Sequence[Sentence]) -> Tensor:
-    """Right-padded to the longest: one row a sentence."""
+    """Return one row per sentence, right-padded to the longest."""
     padded: npt.NDArray[Any] = np.full((len(sentences), max(map(len, sentences))), PAD, np.int64)
     for row, ids in enumerate(sentences):
         padded[row, : len(ids)] = ids

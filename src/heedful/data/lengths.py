@@ -1,7 +1,7 @@
-"""The pairs of a corpus in order of length, and where batches are cut from that order.
+"""Length buckets: sort the pairs of a corpus by length, and cut that order into batches.
 
-Pairs of one source and one target length are a bucket. There are a few thousand buckets, however large the corpus: all
-that is known of batches before they are read comes from them.
+A bucket holds the pairs with the same source length and the same target length. Even a large corpus has only a few
+thousand buckets, and the shapes of all batches follow from them without reading a sentence.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import numpy.typing as npt
 
 Lengths = npt.NDArray[np.int32]
 Numbers = npt.NDArray[np.int64]
-Chunk = tuple[Lengths, Lengths]  # of the sources and targets of pairs that follow one another
+Chunk = tuple[Lengths, Lengths]  # source and target lengths of consecutive pairs
 
-_SPAN = 2**31  # above every length
+_SPAN = 2**31  # larger than any length
 
 
 class LengthBuckets(NamedTuple):
-    """Pairs alike in both lengths, in order: tokens of their source, of their target, and how many they are."""
+    """Source length, target length and number of pairs of each bucket, in order (G: buckets)."""
 
     source_G: Numbers
     target_G: Numbers
@@ -28,13 +28,18 @@ class LengthBuckets(NamedTuple):
 
     @property
     def first(self) -> Numbers:
-        """Where each bucket begins in the order; one more than buckets, the last the number of all pairs."""
+        """Return where each bucket begins in the sorted order, plus the number of pairs as the last entry."""
         return np.concatenate([np.zeros(1, np.int64), np.cumsum(self.count_G)])
 
     @property
     def tokens(self) -> int:
-        """Of both sides of all pairs."""
+        """Return the number of tokens on both sides of all pairs."""
         return int((self.count_G * self.source_G).sum()) + self.target_tokens
+
+    @property
+    def reversed(self) -> LengthBuckets:
+        """Return the buckets of the same pairs from target to source. Batches are cut at the same places."""
+        return LengthBuckets(self.target_G, self.source_G, self.count_G)
 
     @property
     def target_tokens(self) -> int:
@@ -42,7 +47,7 @@ class LengthBuckets(NamedTuple):
 
 
 class Shapes(NamedTuple):
-    """Of every batch: pairs, longest source and target, and real target tokens."""
+    """Per batch: number of pairs, longest source, longest target, and target tokens without padding."""
 
     pairs_N: Numbers
     source_N: Numbers
@@ -51,10 +56,10 @@ class Shapes(NamedTuple):
 
 
 def length_buckets(chunks: Iterable[Chunk]) -> LengthBuckets:
-    """The buckets of a corpus that is read a chunk at a time, in their order: by target length, then source length.
+    """Return the buckets of a corpus, sorted by target length and then by source length.
 
-    Source lengths go up within one target length and down within the next, so that neighbours are alike
-    across the border too.
+    Source lengths rise within one target length and fall within the next, so neighbours stay similar across the
+    border too.
     """
     every, counts = np.zeros(0, np.int64), np.zeros(0, np.int64)
     for source, target in chunks:
@@ -68,9 +73,9 @@ def length_buckets(chunks: Iterable[Chunk]) -> LengthBuckets:
 
 
 def write_order(chunks: Iterable[Chunk], buckets: LengthBuckets, file: IO[bytes]) -> None:
-    """Writes the numbers of all pairs in the order of their buckets, as they come within one.
+    """Write the indices of all pairs, sorted by bucket and by index within a bucket.
 
-    A number goes to its place in the file at once: the order of a large corpus is never in memory.
+    Each index is written straight to its place in the file, so the order is never held in memory.
     """
     keys_G = _keys(buckets.source_G, buckets.target_G)
     next_G = buckets.first[:-1].copy()
@@ -88,13 +93,13 @@ def write_order(chunks: Iterable[Chunk], buckets: LengthBuckets, file: IO[bytes]
 
 
 def _keys(source: Lengths | Numbers, target: Lengths | Numbers) -> Numbers:
-    """Numbers that sort as the buckets do."""
+    """Return sort keys of the buckets."""
     source, target = source.astype(np.int64), target.astype(np.int64)
     return target * _SPAN + np.where(target % 2 == 1, _SPAN - 1 - source, source)
 
 
 def cut(buckets: LengthBuckets, batch_tokens: int) -> Numbers:
-    """Borders of the batches: as many pairs as keep both padded sides within the budget, and at least one."""
+    """Return the batch boundaries: as many pairs as fit the token budget with padding, and at least one."""
     starts, begin, size, longest = [0], 0, 0, 0
     for length, left in zip(
         np.maximum(buckets.source_G, buckets.target_G).tolist(), buckets.count_G.tolist(), strict=True
@@ -110,9 +115,9 @@ def cut(buckets: LengthBuckets, batch_tokens: int) -> Numbers:
 
 
 def shapes(buckets: LengthBuckets, starts: Numbers) -> Shapes:
-    """What the batches between these borders are like; the same in every epoch."""
+    """Return the shapes of the batches between these boundaries. They are the same in every epoch."""
     first_G = buckets.first
-    borders = np.union1d(first_G[:-1], starts[:-1])  # every chunk between them is of one bucket and in one batch
+    borders = np.union1d(first_G[:-1], starts[:-1])  # between two borders: one bucket, one batch
     bucket = np.searchsorted(first_G, borders, side="right") - 1
     pairs = np.diff(borders, append=first_G[-1])
     of_batch = np.searchsorted(borders, starts[:-1])

@@ -1,8 +1,8 @@
-"""A tokenized corpus on disk, memory-mapped: training reads what it needs, whatever the corpus's size.
+"""The token store: a tokenized corpus on disk, memory-mapped, so that its size does not matter in training.
 
-A store is a directory: the tokens of one side after the other (`source.ids`, `target.ids`, each sentence with its end
-symbol), where each sentence begins (`*.offsets`), the number of its line in the text (`lines`), the pairs in order of
-length (`by_length`) and the buckets of that order (`buckets`), and `store.json`.
+A store is a directory with the token ids of each side (`source.ids`, `target.ids`; each sentence ends with the end
+symbol), the start of each sentence (`*.offsets`), its line number in the text (`lines`), the pairs sorted by length
+(`by_length`), the length buckets (`buckets`) and a description (`store.json`).
 """
 
 from __future__ import annotations
@@ -20,27 +20,32 @@ import numpy.typing as npt
 from heedful.config import EOS, DataConfig
 from heedful.data.lengths import Chunk, LengthBuckets, Lengths, length_buckets, write_order
 from heedful.errors import CorpusError
-from heedful.files import new_directory
+from heedful.files import holds_only, new_directory, read_at_most
 from heedful.text.corpus import Pair, clean
 from heedful.text.tokenizer import Tokenizer
+from heedful.typed import require_version
 
 Ids = npt.NDArray[np.integer[Any]]
 
+FORMAT_VERSION = 1  # of the directory; in store.json
+_SIDES = ("source.ids", "target.ids", "source.offsets", "target.offsets", "lines")
+_FILES = (*_SIDES, "by_length", "buckets", "store.json")
+_MOST_JSON = 1_000_000  # bytes of store.json
 _CHUNK = 10_000  # pairs tokenized together
-_STRETCH = 500_000  # pairs put in order of length together
-# A line of more characters than this many a token is too long whatever its tokens: it is not even tokenized.
+_ORDERED_TOGETHER = 500_000  # pairs sorted by length at a time
+# A line with more characters per allowed token than this is too long in any case, and is not tokenized.
 _MOST_CHARACTERS_PER_TOKEN = 64
 
 
 @dataclass
 class FilterReport:
-    """What became of the pairs that were read."""
+    """How many pairs were read, kept and dropped, and why."""
 
     read: int = 0
     kept: int = 0
-    empty: int = 0  # a side with nothing but white space
-    too_long: int = 0  # a side of more than max_length tokens
-    uneven: int = 0  # one side more than max_ratio times as long as the other
+    empty: int = 0  # a side is empty or white space
+    too_long: int = 0  # a side has more than max_length tokens
+    uneven: int = 0  # one side is more than max_ratio times as long as the other
 
     def __str__(self) -> str:
         dropped = f"{self.empty:,} empty, {self.too_long:,} too long, {self.uneven:,} too uneven"
@@ -48,11 +53,12 @@ class FilterReport:
 
 
 class Store:
-    """A corpus of `len(store)` pairs, read from a directory that `write_store` made."""
+    """A corpus of `len(store)` pairs, read from a directory that `write_store` wrote."""
 
     def __init__(self, directory: Path) -> None:
         try:
             described = json.loads((directory / "store.json").read_text(encoding="utf-8"))
+            require_version(described["format_version"], FORMAT_VERSION, directory / "store.json", CorpusError)
             dtype = np.dtype(described["dtype"])
             self.report = FilterReport(**described["report"])
             self.facts: dict[str, str] = described["facts"]
@@ -64,26 +70,26 @@ class Store:
             self._check_sizes()
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise CorpusError(
-                f"{directory} is not a readable token store ({error}). "
-                "It was made when the run began: put it back, or train into another --out."
+                f"Cannot read the token store {directory}: {error}. "
+                "It was written when the run started: restore it, or choose another --out."
             ) from None
 
     def __len__(self) -> int:
         return self.report.kept
 
     def source(self, index: int) -> Ids:
-        """Ids of the pair's source, the end symbol included."""
+        """Return the ids of the pair's source with the end symbol."""
         return self._sentence("source", index)
 
     def target(self, index: int) -> Ids:
         return self._sentence("target", index)
 
     def lengths(self, side: str) -> Lengths:
-        """Tokens of every sentence of a side, the end symbol included."""
+        """Return the number of tokens of every sentence of a side, with the end symbol."""
         return np.diff(self._offsets[side]).astype(np.int32)
 
     def _check_sizes(self) -> None:
-        """A file that was cut short would be read as shorter sentences."""
+        """Raise if a file is truncated: it would otherwise be read as shorter sentences."""
         for side, ids in self._ids.items():
             offsets = self._offsets[side]
             if len(offsets) != len(self) + 1 or offsets[-1] != len(ids):
@@ -100,6 +106,20 @@ class Store:
         return self._ids[side][offsets[index] : offsets[index + 1]]
 
 
+def is_store(directory: Path) -> bool:
+    """Whether the directory holds the files of a store and nothing else, so that a newer store may take its place."""
+    return holds_only(directory, _FILES) and len(list(directory.iterdir())) == len(_FILES) and bool(facts_of(directory))
+
+
+def facts_of(directory: Path) -> dict[str, str]:
+    """The digests and the like that a store was written with; nothing if there is no store."""
+    try:
+        facts = json.loads(read_at_most(directory / "store.json", _MOST_JSON))["facts"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return {}
+    return facts if isinstance(facts, dict) else {}
+
+
 def _map(path: Path, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     if path.stat().st_size == 0:
         return np.zeros(0, dtype)  # an empty file cannot be mapped
@@ -114,10 +134,10 @@ def write_store(
     facts: dict[str, str],
     threads: int = 1,
 ) -> Store:
-    """Tokenizes pairs into a new store, in memory that does not grow with it. `facts`: digests and the like."""
+    """Tokenize pairs into a new store, in constant memory. `facts` are kept with it (digests, for example)."""
     dtype = np.dtype(np.uint16 if tokenizer.vocab_size <= 2**16 else np.uint32)
     report = FilterReport()
-    with new_directory(directory) as unfinished:
+    with new_directory(directory, replaces=is_store) as unfinished:
         with _Writer(unfinished, dtype) as writer:
             for kept in _tokenized(pairs, tokenizer, rules, report, threads):
                 writer.add(kept)
@@ -125,15 +145,15 @@ def write_store(
         with (unfinished / "by_length").open("wb") as file:
             write_order(_chunks(unfinished, report.kept), buckets, file)
         np.stack(buckets).tofile(unfinished / "buckets")
-        described = {"dtype": dtype.name, "report": asdict(report), "facts": facts}
+        described = {"format_version": FORMAT_VERSION, "dtype": dtype.name, "report": asdict(report), "facts": facts}
         (unfinished / "store.json").write_text(json.dumps(described, indent=1), encoding="utf-8")
     return Store(directory)
 
 
 def _chunks(directory: Path, pairs: int) -> Iterator[Chunk]:
-    """Lengths of both sides, some pairs at a time. The files are read, not mapped: pages of a map would stay."""
-    for begin in range(0, pairs, _STRETCH):
-        count = min(_STRETCH, pairs - begin) + 1  # offsets: one more than sentences
+    """Yield the lengths of both sides in chunks. The files are read, not mapped: mapped pages would stay in memory."""
+    for begin in range(0, pairs, _ORDERED_TOGETHER):
+        count = min(_ORDERED_TOGETHER, pairs - begin) + 1  # offsets: one more than sentences
         source, target = (
             np.fromfile(directory / f"{side}.offsets", np.int64, count, offset=begin * np.int64().itemsize)
             for side in ("source", "target")
@@ -163,7 +183,7 @@ def _tokenized(
 
 
 def _candidates(pairs: Iterable[Pair], rules: DataConfig, report: FilterReport) -> Iterator[tuple[int, Pair]]:
-    """Line number and text of the pairs worth tokenizing; a chunk never holds the lines that are far too long."""
+    """Yield line number and text of the pairs worth tokenizing, without lines that are far too long."""
     for line, pair in enumerate(pairs, start=1):
         report.read += 1
         cleaned = Pair(*(clean(text, rules.lowercase) for text in pair))
@@ -187,13 +207,12 @@ def _fits(sentence: _Kept, rules: DataConfig, report: FilterReport) -> bool:
 
 
 class _Writer:
-    """The open files of a store being written."""
+    """The open files of a store that is being written."""
 
     def __init__(self, directory: Path, dtype: np.dtype[Any]) -> None:
         self.dtype = dtype
         self.ends = {"source": 0, "target": 0}
-        names = ("source.ids", "target.ids", "source.offsets", "target.offsets", "lines")
-        self.files: dict[str, IO[bytes]] = {name: (directory / name).open("wb") for name in names}
+        self.files: dict[str, IO[bytes]] = {name: (directory / name).open("wb") for name in _SIDES}
 
     def __enter__(self) -> _Writer:
         for side in self.ends:

@@ -33,8 +33,9 @@ from heedful.interop.marian import (
 from heedful.interop.shape import NEVER_SAID
 from heedful.model.embeddings import sinusoids
 from heedful.model.transformer import Transformer
-from heedful.storage.model_directory import Model, TextFacts, of_types, read_tensors, require_size, with_weights
+from heedful.storage.model_directory import Model, TextFacts, read_tensors, require_size, with_weights
 from heedful.text.tokenizer import Tokenizer
+from heedful.typed import build
 
 _MOST_JSON = 50_000_000  # bytes: a vocabulary of a million tokens
 # What their files may have beside our weights: the same matrix under other names, and sinusoids.
@@ -98,7 +99,7 @@ def _config(content: Mapping[str, Any], path: Path) -> ModelConfig:
     try:
         sizes = {ours: content[key] for ours, key in theirs.items()}
         rates = {key: float(content.get(key, 0.0)) for key in ("dropout", "attention_dropout")}
-        return of_types(ModelConfig, {**sizes, **rates})
+        return build(ModelConfig, {**sizes, **rates})
     except (KeyError, TypeError, ValueError, OverflowError, ConfigError) as error:
         raise ModelError(f"{path} does not describe a model: {error}.") from None
 
@@ -177,6 +178,6 @@ def _facts(content: Mapping[str, Any], path: Path) -> tuple[TextFacts, DecodingC
     """What heedful wrote beside Marian's keys; for a directory of another origin, the defaults."""
     own = content.get("heedful", {})
     try:
-        return of_types(TextFacts, own.get("text", {})), of_types(DecodingConfig, own.get("decoding", {}))
+        return build(TextFacts, own.get("text", {})), build(DecodingConfig, own.get("decoding", {}))
     except (AttributeError, TypeError, ValueError, OverflowError, ConfigError) as error:
         raise ModelError(f"{path} does not describe a model: {error}.") from None

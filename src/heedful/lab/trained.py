@@ -72,7 +72,7 @@ def variants(setting: Setting, changes: Mapping[str, Settings]) -> list[Trained]
 
 def _trained(setting: Setting, name: str, change: Settings) -> Trained:
     settings = {**BASE, **change, **({**_QUICK, **_few_lines(setting.out)} if setting.quick else {})}
-    run = train(out=setting.out / re.sub(r"[^\w.]+", "-", name), set=settings, device="cpu")
+    run = train(out=setting.out / re.sub(r"[^\w.]+", "-", name), overrides=settings, device="cpu")
     log = run.log()
     valid = [line for line in log if line["kind"] == "valid"]
     last = [line["nll"] for line in log if line["kind"] == "train" and line["nll"] is not None][-10:]

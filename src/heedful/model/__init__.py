@@ -1,9 +1,10 @@
-"""Section 3 of the paper, one file a part: attention (3.2), layers (3.1, 3.3), embeddings (3.4, 3.5), transformer.
+"""The model of section 3: attention (3.2), layers (3.1, 3.3), embeddings (3.4, 3.5), Transformer (Figure 1).
 
-Shapes stand in the names: `q_BHTK`, `logits_BTV`. One legend for all of heedful:
+Tensor names end in their shape: `q_BHTK`, `logits_BTV`. One legend for the whole code base:
 
     B batch · S source length · T target length · D d_model · H heads · K width of a head (d_k, or d_v for values)
-    F d_ff · V vocabulary · W beam width · R rows, B·W · P tokens of a batch, padding left out · N layers
+    E all heads side by side, H·K · F d_ff · V vocabulary · W beam width · R rows, B·W · N layers
+    P tokens of a batch without padding · C tokens of a chunk
 
-One convention for masks: boolean, True = may attend.
+Masks are boolean, and True means "may attend".
 """

@@ -1,4 +1,4 @@
-"""Attention (section 3.2): a function of queries, keys and values; the module owns only the projections."""
+"""Scaled dot-product and multi-head attention (section 3.2). The module owns only the projections."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from heedful.config import ModelConfig
-from heedful.model.dropout import dropout as random_zeros
+from heedful.model.dropout import dropout as apply_dropout
 
-_SHORT = 96 * 96  # T × S up to which holding all weights costs less than computing them in blocks
+_SHORT = 96 * 96  # up to this T × S the plain formula beats the block-wise kernels on a CPU
 
 
 class KeysValues(NamedTuple):
-    """What is attended to, projected and split into heads."""
+    """Keys and values, projected and split into heads."""
 
     k_BHSK: Tensor
     v_BHSK: Tensor
@@ -25,12 +25,12 @@ class KeysValues(NamedTuple):
 def plain_attention(
     q_BHTK: Tensor, k_BHSK: Tensor, v_BHSK: Tensor, mask: Tensor | None = None, dropout: float = 0.0
 ) -> tuple[Tensor, Tensor]:
-    """Eq. 1, softmax(QKᵀ / √d_k) V, and the weights: the oracle of `fast_attention`, and the source of pictures."""
+    """Return softmax(QKᵀ / √d_k) V (Eq. 1) and the weights. This is the oracle of `fast_attention`."""
     scores_BHTS = q_BHTK @ k_BHSK.transpose(-2, -1) / math.sqrt(q_BHTK.shape[-1])
     if mask is not None:
         scores_BHTS = scores_BHTS.masked_fill(~mask, -math.inf)
     weights_BHTS = scores_BHTS.softmax(dim=-1)
-    return random_zeros(weights_BHTS, dropout) @ v_BHSK, weights_BHTS
+    return apply_dropout(weights_BHTS, dropout) @ v_BHSK, weights_BHTS
 
 
 def fast_attention(
@@ -41,10 +41,10 @@ def fast_attention(
     causal: bool = False,
     dropout: float = 0.0,
 ) -> Tensor:
-    """The same without ever holding all T × S weights, save for dropout on a CPU (docs/results/memory.md).
+    """Return the same without storing all T × S weights, except with dropout on a CPU (docs/results/memory.md).
 
-    The kernels that work in blocks take one width for all three: where d_k ≠ d_v (Table 3 B), the narrower is padded
-    with zeros, which change no product.
+    The block-wise kernels need d_k = d_v. Where they differ (Table 3 B), zeros pad the narrower one; they do not
+    change any product.
     """
     d_k, d_v = q_BHTK.shape[-1], v_BHSK.shape[-1]
     if d_k < d_v:
@@ -65,7 +65,7 @@ def attention(
     causal: bool = False,
     dropout: float = 0.0,
 ) -> Tensor:
-    """Whichever is faster: on a CPU the plain formula wins while T × S is small (docs/results/experiments.md)."""
+    """Call the faster one: on a CPU that is the plain formula for small T × S (docs/results/experiments.md)."""
     T, S = q_BHTK.shape[2], k_BHSK.shape[2]
     if q_BHTK.device.type != "cpu" or T * S > _SHORT:
         return fast_attention(q_BHTK, k_BHSK, v_BHSK, mask, causal, dropout)
@@ -74,14 +74,14 @@ def attention(
 
 
 def causal_mask(length: int, device: torch.device) -> Tensor:
-    """T × T: a position may attend to itself and to those before it (section 3.2.3)."""
+    """Return the T × T mask that lets a position attend to itself and to earlier ones (section 3.2.3)."""
     return torch.ones(length, length, dtype=torch.bool, device=device).tril()
 
 
 class MultiHeadAttention(nn.Module):
-    """Section 3.2.2: h heads side by side, each with projections of its own.
+    """Multi-head attention (section 3.2.2): h heads in parallel, each with its own projections.
 
-    The h projections of a kind are one matrix, d_model → h·d_k for queries and keys, d_model → h·d_v for values.
+    One matrix holds the projections of all heads: d_model → h·d_k for queries and keys, d_model → h·d_v for values.
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -94,28 +94,29 @@ class MultiHeadAttention(nn.Module):
         self.output = nn.Linear(config.h * config.d_v, config.d_model)
 
     def keys_values(self, memory_BSD: Tensor) -> KeysValues:
+        """Project the states that are attended to."""
         return KeysValues(self._heads(self.key(memory_BSD)), self._heads(self.value(memory_BSD)))
 
     def forward(
         self,
         x_BTD: Tensor,
-        memory: KeysValues,
+        keys_values: KeysValues,
         mask: Tensor | None = None,
         causal: bool = False,
         want_weights: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
-        """What each position of x gathers from the memory, and the weights B×H×T×S if they are wanted."""
+        """Return the attended values for each position of x and, if wanted, the weights B×H×T×S."""
         q_BHTK = self._heads(self.query(x_BTD))
         dropout = self.dropout if self.training else 0.0
         weights_BHTS = None
         if want_weights:
             mask = causal_mask(x_BTD.shape[1], x_BTD.device) if causal else mask
-            heads_BHTK, weights_BHTS = plain_attention(q_BHTK, *memory, mask, dropout)
+            heads_BHTK, weights_BHTS = plain_attention(q_BHTK, *keys_values, mask, dropout)
         else:
-            heads_BHTK = attention(q_BHTK, *memory, mask, causal, dropout)
+            heads_BHTK = attention(q_BHTK, *keys_values, mask, causal, dropout)
         return self.output(heads_BHTK.transpose(1, 2).flatten(2)), weights_BHTS
 
     def _heads(self, x_BTE: Tensor) -> Tensor:
-        """B×T×(H·K) → B×H×T×K."""
+        """Split the last axis into heads: B×T×E → B×H×T×K."""
         B, T, _ = x_BTE.shape
         return x_BTE.view(B, T, self.h, -1).transpose(1, 2)

@@ -1,8 +1,7 @@
-"""What layers cost: the terms of Table 1 as the paper has them, and the FLOPs of real layers.
+"""The cost of layers: the terms of Table 1 and exact FLOP counts.
 
-Table 1 leaves out constants, heads and projections. The FLOPs below leave out nothing that is a matrix product, two
-for a multiplication with its addition; what is done once an element (softmax, norms, dropout, biases) is less than a
-hundredth of that at the paper's widths, and is not counted.
+Table 1 leaves out constants, heads and projections. The FLOP counts include every matrix product, two FLOPs per
+multiply-add. Element-wise work (softmax, norms, dropout, biases) is below 1 % at the paper's widths and is not counted.
 """
 
 from __future__ import annotations
@@ -23,15 +22,15 @@ GATES = {"plain": 1, "GRU": 3, "LSTM": 4}  # pairs of matrices in a recurrent ce
 
 
 class Terms(NamedTuple):
-    """A row of Table 1, the O(…) taken off."""
+    """A row of Table 1, without the O(…)."""
 
-    operations: float  # of a layer
-    sequential: float  # operations that must wait for each other
+    operations: float  # per layer
+    sequential: float  # sequential operations
     longest_path: float  # between any two positions
 
 
 def table_1(layer: str, n: int, d: int, k: int = 3, r: int = 1) -> Terms:
-    """Length n, width d, kernels of k positions, neighbourhoods of r."""
+    """Return the terms for length n, width d, kernel width k and neighbourhood r."""
     if layer == SELF_ATTENTION:
         return Terms(n * n * d, 1, 1)
     if layer == RECURRENT:
@@ -46,56 +45,61 @@ def table_1(layer: str, n: int, d: int, k: int = 3, r: int = 1) -> Terms:
 
 
 def attention_flops(config: ModelConfig, queries: int, memory: int) -> int:
-    """Multi-head attention of so many positions to so many others, with its four projections (section 3.2.2).
+    """Count multi-head attention with its four projections (section 3.2.2).
 
-    Self-attention of length n is `attention_flops(config, n, n)`; what a causal mask hides is computed all the same.
+    Self-attention of length n is `attention_flops(config, n, n)`. Masked positions are computed, so they count.
     """
     d_model, keys, values = config.d_model, config.h * config.d_k, config.h * config.d_v
     projected = queries * d_model * (keys + values) + memory * d_model * (keys + values)  # Q and O, K and V
-    weighed = queries * memory * (keys + values)  # QKᵀ, and the weights times V
-    return 2 * (projected + weighed)
+    attended = queries * memory * (keys + values)  # QKᵀ, and the weights times V
+    return 2 * (projected + attended)
 
 
 def feed_forward_flops(config: ModelConfig, n: int) -> int:
-    """Eq. 2 at n positions."""
+    """Count Eq. 2 at n positions."""
     return 2 * n * 2 * config.d_model * config.d_ff
 
 
 def recurrent_flops(n: int, d: int, cell: str = "plain") -> int:
-    """A recurrent layer of width d: each gate multiplies the input and the last state by a d × d matrix each."""
+    """Count a recurrent layer of width d: per gate, one d × d product for the input and one for the state."""
     return 2 * n * GATES[cell] * 2 * d * d
 
 
 def convolution_flops(n: int, d: int, k: int) -> int:
-    """A convolution d → d over k positions, n of them put out; dilation changes nothing."""
+    """Count a convolution d → d of kernel width k at n positions. Dilation does not change the count."""
     return 2 * n * k * d * d
 
 
 def stacks_flops(config: ModelConfig, B: int, S: int, T: int) -> int:
-    """The encoder and the decoder, without the projection to the vocabulary."""
+    """Count the encoder and the decoder without the projection to the vocabulary."""
     encoder = attention_flops(config, S, S) + feed_forward_flops(config, S)
     decoder = attention_flops(config, T, T) + attention_flops(config, T, S) + feed_forward_flops(config, T)
     return B * config.N * (encoder + decoder)
 
 
 def logits_flops(config: ModelConfig, tokens: int) -> int:
-    """The projection to the vocabulary (section 3.4); embedding is a look-up and costs none."""
+    """Count the projection to the vocabulary (section 3.4). The embedding is a look-up and has no products."""
     return 2 * tokens * config.d_model * config.vocab_size
 
 
 def forward_flops(config: ModelConfig, B: int, S: int, T: int, tokens: int | None = None) -> int:
-    """The whole Transformer for a batch of B pairs padded to S and T; logits for `tokens` positions (default: all)."""
+    """Count a forward pass of B pairs padded to S and T, with logits for `tokens` positions (default: all)."""
     return stacks_flops(config, B, S, T) + logits_flops(config, B * T if tokens is None else tokens)
 
 
 def training_flops(
     config: ModelConfig, B: int, S: int, T: int, tokens: int | None = None, checkpointed: bool = False
 ) -> int:
-    """Forward and backward: three times forward.
+    """Count forward and backward passes: three times the forward pass.
 
-    A product C = AB has two in the backward pass, dA = dC·Bᵀ and dB = Aᵀ·dC, each of the same size. None is left out:
-    every matrix is learnt and every input of one comes from something learnt. Checkpointed activations cost the
-    stacks' forward pass once more.
+    Each product C = AB needs two of the same size in the backward pass, dA = dC·Bᵀ and dB = Aᵀ·dC. Activation
+    checkpointing adds one more forward pass of the stacks.
     """
-    again = stacks_flops(config, B, S, T) if checkpointed else 0
-    return 3 * forward_flops(config, B, S, T, tokens) + again
+    recomputed = stacks_flops(config, B, S, T) if checkpointed else 0
+    return 3 * forward_flops(config, B, S, T, tokens) + recomputed
+
+
+def orthogonalisation_flops(rows: int, columns: int, rounds: int) -> int:
+    """Count Muon's iteration X ← aX + (bXXᵀ + c(XXᵀ)²)X for one matrix, transposed if it is taller than wide."""
+    r, c = sorted((rows, columns))
+    return rounds * 2 * (r * r * c + r**3 + r * r * c)

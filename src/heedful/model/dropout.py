@@ -1,4 +1,4 @@
-"""Dropout (section 5.4) without waiting for its random numbers."""
+"""Dropout (section 5.4) with cheap random numbers on a CPU."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LEVELS = 2**16
 
 
 def dropout(x: Tensor, p: float, training: bool = True) -> Tensor:
-    """Each element is 0 with probability p (to 1 in 65,536) and otherwise divided by 1 - p; the rest is identity."""
+    """Set elements to 0 with probability p (rounded to 1/65,536) and divide the others by 1 - p."""
     if not training or p == 0.0:
         return x
     if x.device.type != "cpu":
@@ -22,9 +22,9 @@ def dropout(x: Tensor, p: float, training: bool = True) -> Tensor:
 
 
 def random_levels(shape: torch.Size) -> Tensor:
-    """Independent int16 over their whole range: a 64-bit random word is four of them.
+    """Return independent int16 numbers over their whole range, four from each 64-bit random word.
 
-    `torch.bernoulli` makes one number an element on one thread, which took a tenth of a training step.
+    `torch.bernoulli` draws one number per element on one thread, which took a tenth of a training step.
     """
     count = shape.numel()
     words = torch.empty(-(-count // 4), dtype=torch.int64).random_(-(2**63), None)
@@ -32,7 +32,7 @@ def random_levels(shape: torch.Size) -> Tensor:
 
 
 class _Dropout(torch.autograd.Function):
-    """Remembers a byte an element, not a float."""
+    """Dropout that saves one byte per element for the backward pass."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, p: float) -> Tensor:

@@ -1,4 +1,4 @@
-"""Embeddings and positions (sections 3.4 and 3.5)."""
+"""Token embeddings and positional encodings (sections 3.4 and 3.5)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from heedful.model.dropout import dropout
 
 
 def sinusoids(length: int, d_model: int) -> Tensor:
-    """Section 3.5: PE(pos, 2i) = sin(pos / 10000^(2i/d_model)), PE(pos, 2i+1) = cos(…), interleaved."""
+    """Return PE(pos, 2i) = sin(pos / 10000^(2i/d_model)) and PE(pos, 2i+1) = cos(…), interleaved (section 3.5)."""
     position = torch.arange(length, dtype=torch.float64)[:, None]
     frequency = 10_000.0 ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
     angles = position * frequency
@@ -27,7 +27,7 @@ def _table(length: int, d_model: int, dtype: torch.dtype, device: torch.device) 
 
 
 class Embedding(nn.Module):
-    """One matrix for source, target and the projection before the softmax (section 3.4), with positions added."""
+    """One matrix for source, target and the pre-softmax projection (section 3.4), plus positions."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -35,27 +35,27 @@ class Embedding(nn.Module):
         self.dropout = config.dropout
         self.word_dropout = config.word_dropout
         self.weight_VD = nn.Parameter(torch.empty(config.vocab_size, config.d_model))
-        # Sinusoids are computed, not stored: a model has no longest sentence.
+        # Sinusoids are computed, not stored: they do not limit the sentence length.
         learned = config.positions == "learned"
         self.positions_TD = nn.Parameter(torch.empty(config.max_positions, config.d_model)) if learned else None
 
     def forward(self, ids_BT: Tensor) -> Tensor:
-        """Embedding · √d_model + position, dropout on the sum."""
+        """Return embedding · √d_model + position, with dropout on the sum."""
         embedded_BTD = F.embedding(ids_BT, self.weight_VD, padding_idx=PAD) * self.scale
         if self.training and self.word_dropout:
-            # Not scaled up as dropout is: the words that stay are read as they are in use.
+            # Not rescaled by 1 / (1 - p): the remaining words keep the size that they have at inference.
             kept_BT1 = torch.rand((*ids_BT.shape, 1), device=ids_BT.device) >= self.word_dropout
             embedded_BTD = embedded_BTD * kept_BT1
         return dropout(embedded_BTD + self.positions(ids_BT.shape[1]), self.dropout, self.training)
 
     def logits(self, states: Tensor) -> Tensor:
-        """… × D → … × V with the same matrix, no bias."""
+        """Project … × D to … × V with the embedding matrix, without a bias."""
         return F.linear(states, self.weight_VD)
 
     def positions(self, length: int) -> Tensor:
-        """T × D, those of positions 0 … T-1."""
+        """Return the encodings of positions 0 … T-1, T × D."""
         if self.positions_TD is None:
-            longer = max(256, 1 << (length - 1).bit_length())  # powers of two: few tables for all lengths
+            longer = max(256, 1 << (length - 1).bit_length())  # powers of two, so that few tables are cached
             return _table(longer, self.weight_VD.shape[1], self.weight_VD.dtype, self.weight_VD.device)[:length]
         if length > self.positions_TD.shape[0]:
             raise ValueError(f"position {length} is beyond the {self.positions_TD.shape[0]} learned positions")

@@ -1,4 +1,4 @@
-"""The layers of the two stacks (sections 3.1 and 3.3). Every sub-layer: LayerNorm(x + Dropout(Sublayer(x)))."""
+"""Encoder and decoder layers (sections 3.1 and 3.3): LayerNorm(x + Dropout(Sublayer(x))) throughout."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from heedful.model.dropout import dropout
 
 
 class FeedForward(nn.Module):
-    """Eq. 2: max(0, xW₁ + b₁)W₂ + b₂, the same at every position."""
+    """The position-wise feed-forward network (Eq. 2): max(0, xW₁ + b₁)W₂ + b₂."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -25,7 +25,7 @@ class FeedForward(nn.Module):
 
 
 class AddAndNorm(nn.Module):
-    """The residual connection around a sub-layer, then layer normalisation: post-norm, as in the paper."""
+    """Residual connection and layer normalisation after a sub-layer: post-norm, as in the paper."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ class EncoderLayer(nn.Module):
 class DecoderLayer(nn.Module):
     """Masked self-attention, attention over the encoder's output, then the feed-forward network.
 
-    Whole sentences, as in training; search takes them a position at a time (decoding/decoder.py).
+    It computes all positions at once, as training needs; `decoding/decoder.py` computes one position at a time.
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -72,12 +72,11 @@ class DecoderLayer(nn.Module):
     def forward(
         self, x_BTD: Tensor, memory_BSD: Tensor, memory_mask: Tensor | None, want_weights: bool = False
     ) -> tuple[Tensor, Tensor | None, Tensor | None]:
-        """All positions at once, each of which sees itself and those before it."""
-        past = self.self_attention.keys_values(x_BTD)
-        attended, self_weights = self.self_attention(x_BTD, past, causal=True, want_weights=want_weights)
+        keys_values = self.self_attention.keys_values(x_BTD)
+        attended, self_weights = self.self_attention(x_BTD, keys_values, causal=True, want_weights=want_weights)
         x_BTD = self.after_self_attention(x_BTD, attended)
-        memory = self.cross_attention.keys_values(memory_BSD)
-        attended, cross_weights = self.cross_attention(x_BTD, memory, memory_mask, want_weights=want_weights)
+        keys_values = self.cross_attention.keys_values(memory_BSD)
+        attended, cross_weights = self.cross_attention(x_BTD, keys_values, memory_mask, want_weights=want_weights)
         x_BTD = self.after_cross_attention(x_BTD, attended)
         x_BTD = self.after_feed_forward(x_BTD, self.feed_forward(x_BTD))
         return x_BTD, self_weights, cross_weights

@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from heedful.allocator import keep_memory
 from heedful.errors import HeedfulError
 from heedful.serving.engine import Engine
 
@@ -61,7 +60,6 @@ class Batcher:
         self._work: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        keep_memory()
         self._work = asyncio.create_task(self._translate_batches())
 
     async def close(self) -> None:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import safetensors
 import safetensors.torch
@@ -22,13 +22,13 @@ from heedful.errors import ConfigError, InputError, ModelError
 from heedful.files import new_directory, read_at_most
 from heedful.model.transformer import Transformer
 from heedful.storage.manifest import MOST_JSON, verify_manifest, write_manifest
-from heedful.storage.manifest import NAME as MANIFEST
+from heedful.storage.ownership import may_replace
 from heedful.text.profiles import LINES, profile
 from heedful.text.tokenizer import Tokenizer
+from heedful.typed import build, require_version
 from heedful.version import __version__
 
-FORMAT = 1
-T = TypeVar("T")
+FORMAT_VERSION = 1  # of config.json; raised when an older heedful could not read what this one writes
 _MOST_HEADER = 2_000_000  # bytes of a safetensors header: a model of hundreds of layers
 WEIGHTS, TOKENIZER, CONFIG = "model.safetensors", "tokenizer.model", "config.json"
 
@@ -77,14 +77,14 @@ class Model:
 def write_model(directory: Path, model: Model) -> None:
     """Writes a MODEL whole or not at all; an older one is replaced in one step."""
     content = {
-        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
         "heedful": __version__,
         "model": asdict(model.transformer.config),
         "text": asdict(model.text),
         "decoding": asdict(model.decoding),
         "history": dict(model.history),
     }
-    with new_directory(directory, needed=4 * model.transformer.parameter_count()) as unfinished:
+    with new_directory(directory, 4 * model.transformer.parameter_count(), is_model) as unfinished:
         (unfinished / CONFIG).write_text(json.dumps(content, indent=1, ensure_ascii=False), encoding="utf-8")
         (unfinished / TOKENIZER).write_bytes(model.tokenizer.model)
         write_tensors(unfinished / WEIGHTS, model.transformer.state_dict())
@@ -98,8 +98,8 @@ def read_model(directory: Path, device: torch.device | str = "cpu") -> Model:
     verify_manifest(directory, (CONFIG, TOKENIZER, WEIGHTS), ModelError)
     content = read_config(directory)
     try:
-        config = of_types(ModelConfig, content["model"])
-        text, decoding = of_types(TextFacts, content["text"]), of_types(DecodingConfig, content["decoding"])
+        config = build(ModelConfig, content["model"])
+        text, decoding = build(TextFacts, content["text"]), build(DecodingConfig, content["decoding"])
         history = dict(content["history"])
     except (KeyError, TypeError, ValueError, OverflowError, ConfigError) as error:
         raise ModelError(f"{directory / CONFIG} does not describe a model: {error}.") from None
@@ -112,30 +112,19 @@ def read_model(directory: Path, device: torch.device | str = "cpu") -> Model:
     return Model(transformer.to(device).eval(), tokenizer, text, decoding, history)
 
 
-def of_types(kind: type[T], values: dict[str, Any]) -> T:
-    """A dataclass from JSON, every value of its field's own type: 2.5 is no number of layers."""
-    types = {one.name: str(one.type) for one in fields(kind)}  # type: ignore[arg-type]
-    for key, value in dict(values).items():
-        given = type(value).__name__
-        if given != types.get(key, given) and (given, types[key]) != ("int", "float"):
-            raise TypeError(f"{key} is {value!r}, which is no {types[key]}")
-    return kind(**values)
-
-
 def is_model(directory: Path) -> bool:
-    """Whether it holds the four files of a MODEL and nothing else: only then may it be replaced."""
-    return directory.is_dir() and {path.name for path in directory.iterdir()} == {CONFIG, TOKENIZER, WEIGHTS, MANIFEST}
+    """Whether heedful wrote this MODEL, and nobody changed it: only then may a newer one take its place."""
+    return may_replace(directory, (CONFIG, TOKENIZER, WEIGHTS))
 
 
 def read_config(directory: Path) -> dict[str, Any]:
     path = directory / CONFIG
     try:
         content = json.loads(read_at_most(path, MOST_JSON).decode("utf-8"))
-        number = content["format"]
+        version = content["format_version"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise ModelError(f"{path} cannot be read: {error}.") from None
-    if number != FORMAT:
-        raise ModelError(f"{path} is of format {number}; this heedful ({__version__}) reads format {FORMAT}.")
+    require_version(version, FORMAT_VERSION, path, ModelError)
     return dict(content)
 
 

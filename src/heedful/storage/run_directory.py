@@ -5,7 +5,9 @@ config.toml · tokenizer.model · log.jsonl · data/ · checkpoints/step-0000100
 
 from __future__ import annotations
 
+import hashlib
 import logging
+import os
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -14,18 +16,23 @@ import torch
 
 from heedful import recipes
 from heedful.config import Recipe
-from heedful.data.store import Store
+from heedful.data.store import Store, facts_of, is_store
 from heedful.errors import CheckpointError, HeedfulError, ModelError, UsageError, nearest
+from heedful.files import clear_unfinished, discard, is_empty
+from heedful.storage.manifest import NAME as MANIFEST
 from heedful.storage.manifest import verify_manifest
 from heedful.storage.model_directory import (
+    CONFIG,
     TOKENIZER,
     WEIGHTS,
     Model,
     TextFacts,
+    is_model,
     read_model,
     read_tensors,
     with_weights,
 )
+from heedful.storage.ownership import MARKER, is_ours, require_no_links
 from heedful.text.tokenizer import Tokenizer
 
 log = logging.getLogger("heedful")
@@ -33,6 +40,7 @@ log = logging.getLogger("heedful")
 OPTIMIZER, STATE = "optimizer.safetensors", "state.json"
 CHECKPOINTS = ("averaged", "best", "last")
 CHECKPOINT_FILES = (WEIGHTS, OPTIMIZER, STATE)
+STORES = ("training", "validation")  # the token stores in RUN/data
 
 
 @dataclass(frozen=True)
@@ -68,8 +76,69 @@ class RunDirectory:
         return self.path / "model"
 
     @property
-    def lock(self) -> Path:
-        return self.path / ".lock"
+    def marker(self) -> Path:
+        """Written before anything else: the run is heedful's. The process that trains holds a lock on it."""
+        return self.path / MARKER
+
+    def entries(self) -> tuple[Path, ...]:
+        """Everything that heedful writes directly in a run."""
+        own = (self.config, self.tokenizer, self.log, self.data, self.checkpoints, self.best, self.model)
+        return (*own, *(self.path / name for name in ("tensorboard", "attention.png", "attention.html")))
+
+    def require_own(self) -> None:
+        """Raise UsageError unless the directory is a run of heedful's, or a new run would overwrite nothing in it."""
+        if self.path.exists() and not self.path.is_dir():
+            raise UsageError(f"--out {self.path} is a file. Give a directory, or the name of a new one.")
+        stored = self.checkpoints.glob("step-*") if not self.checkpoints.is_symlink() else ()
+        if is_ours(self.path):
+            require_no_links([*self.entries(), *stored])
+            self._require_own_entries()
+            return
+        if self.config.exists() and self.checkpoints.is_dir():
+            raise UsageError(
+                f"--out {self.path} looks like a run, but {MARKER} is missing, the file that shows that heedful wrote "
+                "it. If you copied the run, copy this hidden file too (cp -a). Otherwise choose another --out."
+            )
+        for path in (*self.entries(), self.path / CONFIG, self.path / MANIFEST):
+            if os.path.lexists(path):
+                raise UsageError(
+                    f"--out {self.path} is not a run of heedful's, and a run would overwrite {path.name} in it. "
+                    "Choose another --out, or move the file away."
+                )
+        if os.path.lexists(self.marker) and not (self.marker.is_file() and self.marker.stat().st_size == 0):
+            raise UsageError(f"{self.marker} is not a file that heedful wrote. Choose another --out, or move it away.")
+
+    def _require_own_entries(self) -> None:
+        """What somebody put into a run is met at the start, not hours later when it would be replaced."""
+        if self.config.exists():
+            foreign = [path for path in (self.best, self.model) if os.path.lexists(path) and not is_model(path)]
+        else:  # a killed start wrote token stores and the tokenizer, at most
+            foreign = [path for path in self.entries() if path.exists() and path != self.data]
+            foreign = [path for path in foreign if path != self.tokenizer or not self._is_own_tokenizer()]
+        if foreign:
+            raise UsageError(
+                f"{foreign[0]} has something in it that heedful did not write, and training would replace it. "
+                "Move it away, and run the same command again."
+            )
+
+    def _is_own_tokenizer(self) -> bool:
+        """Whether a start wrote tokenizer.model: the token stores, which are written before it, have its digest."""
+        if self.tokenizer.is_symlink() or not self.tokenizer.is_file():
+            return False
+        digest = hashlib.sha256(self.tokenizer.read_bytes()).hexdigest()
+        return any(facts_of(self.data / name).get("tokenizer") == digest for name in STORES)
+
+    def clear_failed_start(self) -> None:
+        """Remove what a start wrote that ended before there was a config.toml; the directory was not a run yet."""
+        clear_unfinished(self.path)
+        clear_unfinished(self.data)
+        if self._is_own_tokenizer():
+            self.tokenizer.unlink()
+        for name in STORES:
+            if is_store(self.data / name):
+                discard(self.data / name)
+        if is_empty(self.data):
+            self.data.rmdir()
 
     def recipe(self) -> Recipe:
         """The resolved recipe the run began with."""

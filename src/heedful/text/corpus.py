@@ -34,7 +34,7 @@ class Corpus:
             return cls(tuple(map(Path, source)), ())
         if any(tables) or any(is_table(file) for file in target):
             raise CorpusError(
-                f"The {name} text mixes .tsv with other files. A .tsv has both sides: give it as the source alone."
+                f"The {name} text mixes .tsv with other files. A .tsv file has both sides: give it as the source alone."
             )
         if len(source) != len(target):
             raise CorpusError(
@@ -96,12 +96,12 @@ def read_sides(source: Path, target: Path) -> Iterator[Pair]:
             counts = [sum(1 for _ in read_lines(side)) for side in (source, target)]
             raise CorpusError(
                 f"The two sides differ in length: {source} has {counts[0]:,} lines, {target} has {counts[1]:,}. "
-                f"Line {lines + 1} has no partner; the n-th lines must be translations of each other."
+                f"Line {lines + 1} has no partner: line n of one file must be the translation of line n of the other."
             )
         lines += 1
         yield Pair(left, right)
     if not lines:
-        raise CorpusError(f"{source} and {target} are empty.")
+        raise CorpusError(f"{source} and {target} are empty. Give files with at least one line of text each.")
 
 
 def read_table(path: Path) -> Iterator[Pair]:
@@ -115,7 +115,7 @@ def read_table(path: Path) -> Iterator[Pair]:
             )
         yield Pair(columns[0], columns[1])
     if not lines:
-        raise CorpusError(f"{path} is empty.")
+        raise CorpusError(f"{path} is empty. Give a file with a source, a tab and its target on each line.")
 
 
 def clean(text: str, lowercase: bool) -> str:

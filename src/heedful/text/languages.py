@@ -1,26 +1,184 @@
-"""Names of languages by their ISO 639-1 codes, for the tools that show them to people."""
+"""Language codes: their names and form, and how the languages of files are found out."""
 
 from __future__ import annotations
 
+import difflib
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import cache
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from heedful.errors import UsageError
+
+# ISO 639-1 and ISO 639-3 codes, and the name.
 _NAMES = """
-af Afrikaans   am Amharic     ar Arabic      az Azerbaijani be Belarusian  bg Bulgarian   bn Bengali     bs Bosnian
-ca Catalan     cs Czech       cy Welsh       da Danish      de German      el Greek       en English     eo Esperanto
-es Spanish     et Estonian    eu Basque      fa Persian     fi Finnish     fo Faroese     fr French      ga Irish
-gd Gaelic      gl Galician    gu Gujarati    ha Hausa       he Hebrew      hi Hindi       hr Croatian    hu Hungarian
-hy Armenian    id Indonesian  ig Igbo        is Icelandic   it Italian     ja Japanese    ka Georgian    kk Kazakh
-km Khmer       kn Kannada     ko Korean      ky Kyrgyz      la Latin       lb Luxembourgish lo Lao       lt Lithuanian
-lv Latvian     mg Malagasy    mi Maori       mk Macedonian  ml Malayalam   mn Mongolian   mr Marathi     ms Malay
-mt Maltese     my Burmese     nb Norwegian   ne Nepali      nl Dutch       nn Nynorsk     no Norwegian   oc Occitan
-pa Punjabi     pl Polish      ps Pashto      pt Portuguese  rm Romansh     ro Romanian    ru Russian     rw Kinyarwanda
-sa Sanskrit    sd Sindhi      si Sinhala     sk Slovak      sl Slovenian   sm Samoan      sn Shona       so Somali
-sq Albanian    sr Serbian     su Sundanese   sv Swedish     sw Swahili     ta Tamil       te Telugu      tg Tajik
-th Thai        tk Turkmen     tl Tagalog     tr Turkish     tt Tatar       ug Uyghur      uk Ukrainian   ur Urdu
-uz Uzbek       vi Vietnamese  xh Xhosa       yi Yiddish     yo Yoruba      zh Chinese     zu Zulu
+aa aar Afar            ab abk Abkhazian     ae ave Avestan       af afr Afrikaans     ak aka Akan
+am amh Amharic         an arg Aragonese     ar ara Arabic        as asm Assamese      av ava Avaric
+ay aym Aymara          az aze Azerbaijani   ba bak Bashkir       be bel Belarusian    bg bul Bulgarian
+bi bis Bislama         bm bam Bambara       bn ben Bengali       bo bod Tibetan       br bre Breton
+bs bos Bosnian         ca cat Catalan       ce che Chechen       ch cha Chamorro      co cos Corsican
+cr cre Cree            cs ces Czech         cu chu Slavonic      cv chv Chuvash       cy cym Welsh
+da dan Danish          de deu German        dv div Divehi        dz dzo Dzongkha      ee ewe Ewe
+el ell Greek           en eng English       eo epo Esperanto     es spa Spanish       et est Estonian
+eu eus Basque          fa fas Persian       ff ful Fulah         fi fin Finnish       fj fij Fijian
+fo fao Faroese         fr fra French        fy fry Frisian       ga gle Irish         gd gla Gaelic
+gl glg Galician        gn grn Guarani       gu guj Gujarati      gv glv Manx          ha hau Hausa
+he heb Hebrew          hi hin Hindi         ho hmo Motu          hr hrv Croatian      ht hat Haitian
+hu hun Hungarian       hy hye Armenian      hz her Herero        ia ina Interlingua   id ind Indonesian
+ie ile Interlingue     ig ibo Igbo          ii iii Yi            ik ipk Inupiaq       io ido Ido
+is isl Icelandic       it ita Italian       iu iku Inuktitut     ja jpn Japanese      jv jav Javanese
+ka kat Georgian        kg kon Kongo         ki kik Kikuyu        kj kua Kwanyama      kk kaz Kazakh
+kl kal Greenlandic     km khm Khmer         kn kan Kannada       ko kor Korean        kr kau Kanuri
+ks kas Kashmiri        ku kur Kurdish       kv kom Komi          kw cor Cornish       ky kir Kyrgyz
+la lat Latin           lb ltz Luxembourgish lg lug Ganda         li lim Limburgish    ln lin Lingala
+lo lao Lao             lt lit Lithuanian    lu lub Luba-Katanga  lv lav Latvian       mg mlg Malagasy
+mh mah Marshallese     mi mri Maori         mk mkd Macedonian    ml mal Malayalam     mn mon Mongolian
+mr mar Marathi         ms msa Malay         mt mlt Maltese       my mya Burmese       na nau Nauru
+nb nob Norwegian       nd nde Ndebele       ne nep Nepali        ng ndo Ndonga        nl nld Dutch
+nn nno Nynorsk         no nor Norwegian     nr nbl Ndebele       nv nav Navajo        ny nya Chichewa
+oc oci Occitan         oj oji Ojibwa        om orm Oromo         or ori Odia          os oss Ossetian
+pa pan Punjabi         pi pli Pali          pl pol Polish        ps pus Pashto        pt por Portuguese
+qu que Quechua         rm roh Romansh       rn run Rundi         ro ron Romanian      ru rus Russian
+rw kin Kinyarwanda     sa san Sanskrit      sc srd Sardinian     sd snd Sindhi        se sme Sami
+sg sag Sango           si sin Sinhala       sk slk Slovak        sl slv Slovenian     sm smo Samoan
+sn sna Shona           so som Somali        sq sqi Albanian      sr srp Serbian       ss ssw Swati
+st sot Sotho           su sun Sundanese     sv swe Swedish       sw swa Swahili       ta tam Tamil
+te tel Telugu          tg tgk Tajik         th tha Thai          ti tir Tigrinya      tk tuk Turkmen
+tl tgl Tagalog         tn tsn Tswana        to ton Tongan        tr tur Turkish       ts tso Tsonga
+tt tat Tatar           tw twi Twi           ty tah Tahitian      ug uig Uyghur        uk ukr Ukrainian
+ur urd Urdu            uz uzb Uzbek         ve ven Venda         vi vie Vietnamese    vo vol Volapuk
+wa wln Walloon         wo wol Wolof         xh xho Xhosa         yi yid Yiddish       yo yor Yoruba
+za zha Zhuang          zh zho Chinese       zu zul Zulu
 """
 _WORDS = _NAMES.split()
-_BY_CODE = dict(zip(_WORDS[::2], _WORDS[1::2], strict=True))
+_BY_CODE = dict(zip(_WORDS[::3], _WORDS[2::3], strict=True))
+_SHORT = dict(zip(_WORDS[1::3], _WORDS[::3], strict=True))  # eng → en
+# The field's code: a language, and perhaps a script and a region; or one for private use.
+_CODE = re.compile(r"([a-z]{2,3})([-_][a-z]{4})?([-_](?:[a-z]{2}|\d{3}))?", re.IGNORECASE)
+_PRIVATE = re.compile(r"x(-[a-z0-9]{1,8})+", re.IGNORECASE)
+# In file names a region must be in capitals: de-en names a pair, pt-BR does not.
+_IN_NAME = re.compile(r"[a-z]{2,3}([-_][A-Z][a-z]{3})?([-_](?:[A-Z]{2}|\d{3}))?")
+_PAIR_IN_NAME = re.compile(r"(?:^|[-_])([a-z]{2,3})[-_]([a-z]{2,3})$")
+_FORMATS = ("gz", "txt", "tsv")  # endings that say nothing of the language
+
+# What an identifier confuses on good text: a disagreement within a group is not worth a warning.
+_ALIKE = (
+    {"no", "nb", "nn", "da"},
+    {"hr", "bs", "sr", "sl"},
+    {"id", "ms"},
+    {"cs", "sk"},
+    {"pt", "gl"},
+    {"zh", "yue", "wuu"},
+)
+_LINES, _TOGETHER = 200, 10  # lines of a sample, and how many are identified as one text: single lines are too short
+_SURE, _MAJORITY = 0.9, 0.8  # probability of one such text, and their share with the same answer
+
+
+class Languages(NamedTuple):
+    source: str
+    target: str
 
 
 def language_name(code: str) -> str:
-    """English; a code that is not known is its own name."""
-    return _BY_CODE.get(code, code)
+    """The English name of a language; of an unknown code, the code itself."""
+    return _BY_CODE.get(base(code), code)
+
+
+def base(code: str) -> str:
+    """The language alone, as its two-letter code if it has one: pt for pt-BR, en for eng."""
+    first = re.split("[-_]", code.lower())[0]
+    return _SHORT.get(first, first)
+
+
+def require_code(code: str, where: str) -> str:
+    """Return a language code in its usual spelling (pt_br becomes pt-BR); raise UsageError if it is not one."""
+    if _PRIVATE.fullmatch(code):
+        return code
+    found = _CODE.fullmatch(code)
+    language = found[1].lower() if found else ""
+    if found is None or (len(language) == 2 and language not in _BY_CODE):
+        shown = code.encode("utf-8", "backslashreplace").decode()
+        raise UsageError(
+            f'{where}: "{shown}" is not a language code. Use a code of ISO 639 such as en, de or hsb, with a region '
+            f"or a script where you need one (pt-BR, zh-Hans), or a private one (x-mine).{_hint(code)}"
+        )
+    script, region = (part[1:] if part else "" for part in found.groups()[1:])
+    return "-".join(part for part in (language, script.title(), region.upper()) if part)
+
+
+def _hint(name: str) -> str:
+    """The code of the language that was given by its name."""
+    codes = {known: code for code, known in _BY_CODE.items()}
+    close = difflib.get_close_matches(name.title(), codes, n=1, cutoff=0.85)
+    return f' Did you mean "{codes[close[0]]}"?' if close else ""
+
+
+def with_languages(argument: str) -> tuple[str, Languages | None]:
+    """Split MODEL:en:fr into path and languages. A path may contain colons itself: an existing one is taken whole."""
+    path, *codes = argument.rsplit(":", 2)
+    if len(codes) < 2 or Path(argument).exists():
+        return argument, None
+    return path, Languages(*(require_code(code, argument) for code in codes))
+
+
+def from_names(source: Sequence[str], target: Sequence[str]) -> Languages | None:
+    """The languages that the names of a corpus's files state (train.en, corpus.de-en.en.gz, pairs.en-de.tsv)."""
+    if target:
+        found = {
+            Languages(_of_name(left) or "", _of_name(right) or "") for left, right in zip(source, target, strict=False)
+        }
+    else:
+        found = {_of_table(name) or Languages("", "") for name in source}
+    languages = found.pop() if len(found) == 1 else Languages("", "")
+    return languages if all(languages) and languages.source != languages.target else None
+
+
+def _parts(name: str) -> list[str]:
+    parts = Path(name).name.split(".")
+    while len(parts) > 1 and parts[-1] in _FORMATS:
+        parts.pop()
+    return parts
+
+
+def _of_name(name: str) -> str | None:
+    last = _parts(name)[-1]
+    known = _IN_NAME.fullmatch(last) and base(last) in _BY_CODE
+    return require_code(last, name) if known else None
+
+
+def _of_table(name: str) -> Languages | None:
+    found = _PAIR_IN_NAME.search(_parts(name)[-1])
+    codes = found.groups() if found else ()
+    return Languages(*codes) if codes and all(base(code) in _BY_CODE for code in codes) else None
+
+
+@cache
+def _identifier() -> Any:
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier  # its model takes a second to load
+
+    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+
+
+def identify(lines: Iterable[str]) -> str | None:
+    """The language of a text, from its first lines; None if the answer is not clear."""
+    sample = list(islice((line for line in lines if line.strip()), _LINES))
+    answers: Counter[str] = Counter()
+    texts = [" ".join(sample[begin : begin + _TOGETHER]) for begin in range(0, len(sample), _TOGETHER)]
+    for text in texts:
+        code, probability = _identifier().classify(text)
+        answers[base(code)] += probability >= _SURE
+    for code, count in answers.most_common(1):
+        if code in _BY_CODE and count >= _MAJORITY * len(texts):
+            return code
+    return None
+
+
+def disagrees(stated: str, found: str | None) -> bool:
+    """Whether a text is clearly in another language than stated, by an identifier that knows both."""
+    if found is None or base(stated) == found:
+        return False
+    alike = any({base(stated), found} <= group for group in _ALIKE)
+    return not alike and base(stated) in {base(label) for label in _identifier().labels}

@@ -1,7 +1,7 @@
-"""Tokens of words: SentencePiece BPE, one vocabulary for both languages.
+"""The tokenizer: SentencePiece BPE with one vocabulary for both languages.
 
-Byte fallback: a character without a token of its own becomes the tokens of its UTF-8 bytes, so nothing is ever
-unknown. Identity normalisation: decoding gives back the very text that was encoded.
+Byte fallback encodes a character that has no token of its own as its UTF-8 bytes, so there are no unknown tokens.
+Identity normalisation makes decoding the exact inverse of encoding.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from heedful.config import BOS, EOS, PAD, UNK
 from heedful.errors import TokenizerError, VocabularyTooSmallError
 from heedful.files import read_at_most
 
-# SentencePiece writes spaces as U+2581, so a literal U+2581 would come back as a space. It is encoded by its bytes
-# instead: a stand-in (a code point that is no character, kept out of the vocabulary) is encoded in its place,
-# and the bytes of the stand-in are exchanged for those of U+2581.
+# SentencePiece writes spaces as U+2581, so a literal U+2581 would be decoded as a space. It is encoded as bytes
+# instead: a stand-in (a noncharacter that is kept out of the vocabulary) takes its place, and the bytes of the
+# stand-in are then replaced by those of U+2581.
 SPACE_MARK = "\u2581"
 _STAND_IN = "\ufdd0"
 
-_LONGEST_TRAINING_LINE = 4_000  # bytes; SentencePiece leaves longer lines out
-_MOST_BYTES = 100_000_000  # of a SentencePiece model; a hundred times the size of a large one
-SAMPLE = 1_000_000  # lines to learn from; more teach nothing new and cost memory
+_LONGEST_TRAINING_LINE = 4_000  # bytes; SentencePiece skips longer lines
+_MOST_BYTES = 100_000_000  # of a SentencePiece model, a hundred times the size of a large one
+SAMPLE = 1_000_000  # lines to learn from; more lines cost memory and change little
 
 
 class Tokenizer:
-    """Text ⇄ ids. Made by `learn`, or from the bytes of a SentencePiece model."""
+    """Text ⇄ token ids, from the bytes of a SentencePiece model (`learn` trains one)."""
 
     def __init__(self, model: bytes, name: str = "the tokenizer") -> None:
         self.model = model
@@ -45,12 +45,12 @@ class Tokenizer:
         try:
             return cls(read_at_most(path, _MOST_BYTES), str(path))
         except OSError as error:
-            raise TokenizerError(f"The tokenizer {path} cannot be read: {error.strerror}.") from None
+            raise TokenizerError(f"Cannot read the tokenizer {path}: {error.strerror}.") from None
         except ValueError as error:
-            raise TokenizerError(f"The tokenizer {path} cannot be read: {error}.") from None
+            raise TokenizerError(f"Cannot read the tokenizer {path}: {error}.") from None
 
     def encode(self, text: str) -> list[int]:
-        """Ids of the tokens, without start or end symbol."""
+        """Return the token ids, without start or end symbol."""
         if SPACE_MARK in text:
             return self._encode_space_marks(text)
         ids: list[int] = self._processor.encode(text)
@@ -60,11 +60,12 @@ class Tokenizer:
         return self._with_space_marks(texts, self._processor.encode(list(texts), num_threads=threads))
 
     def encode_at_random(self, texts: Sequence[str], dropout: float, seed: int) -> list[list[int]]:
-        """Each merge is left out with probability `dropout` (BPE-dropout): words come in other tokens every time, the
-        same for the same seed. SentencePiece reads the seed when a thread draws its first number, and a call with
-        `num_threads` has threads of its own.
+        """Sample segmentations by BPE-dropout: each merge is skipped with probability `dropout`.
+
+        The same seed gives the same segmentation. SentencePiece reads the seed when a thread draws its first number,
+        and a call with `num_threads` starts new threads.
         """
-        sentencepiece.set_random_generator_seed(seed % 2**31)  # the highest would mean "any"
+        sentencepiece.set_random_generator_seed(seed % 2**31)  # the largest value means "random"
         ids = self._processor.encode(list(texts), enable_sampling=True, alpha=dropout, nbest_size=-1, num_threads=1)
         return self._with_space_marks(texts, ids)
 
@@ -73,7 +74,7 @@ class Tokenizer:
         return text
 
     def tokens(self, ids: Sequence[int]) -> list[str]:
-        """How each id is written: U+2581 for a space, <0x41> for a byte."""
+        """Return each token as SentencePiece writes it: U+2581 for a space, <0x41> for a byte."""
         names: list[str] = self._processor.id_to_piece([int(i) for i in ids])
         return names
 
@@ -97,7 +98,7 @@ class Tokenizer:
 
 
 def learn(lines: Iterable[str], vocab_size: int, threads: int = 1) -> Tokenizer:
-    """Learns BPE from text; the vocabulary is smaller than asked where the text has no more to merge."""
+    """Train BPE on text. The vocabulary is smaller than requested if the text has nothing left to merge."""
     written = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(
@@ -118,7 +119,7 @@ def learn(lines: Iterable[str], vocab_size: int, threads: int = 1) -> Tokenizer:
             minloglevel=2,
         )
     except RuntimeError as error:
-        raise _why_not_learnt(str(error), vocab_size) from None
+        raise _training_error(str(error), vocab_size) from None
     return Tokenizer(written.getvalue())
 
 
@@ -129,17 +130,17 @@ def _training_lines(lines: Iterable[str]) -> Iterator[str]:
             yield text
 
 
-def _why_not_learnt(error: str, vocab_size: int) -> TokenizerError:
+def _training_error(error: str, vocab_size: int) -> TokenizerError:
     if found := re.search(r"smaller than required_chars\. \d+ vs (\d+)", error):
         required = int(found.group(1))
         return VocabularyTooSmallError(
-            f"data.vocab_size = {vocab_size} is too small: the text's characters and the 256 bytes alone "
-            f"are {required}. Raise data.vocab_size above that.",
+            f"data.vocab_size = {vocab_size} is too small: the characters of the text and the 256 bytes "
+            f"need {required}. Raise data.vocab_size above that.",
             required,
         )
     if "sentences_.empty()" in error:
-        return TokenizerError("No tokenizer can be learnt: the text has no lines short enough to learn from.")
-    return TokenizerError(f"No tokenizer can be learnt: {error}")
+        return TokenizerError("Cannot train a tokenizer: every line of the text is empty or too long.")
+    return TokenizerError(f"Cannot train a tokenizer: {error}")
 
 
 def _load(model: bytes, name: str) -> sentencepiece.SentencePieceProcessor:
@@ -152,15 +153,15 @@ def _load(model: bytes, name: str) -> sentencepiece.SentencePieceProcessor:
     try:
         processor.id_to_piece(list(range(processor.get_piece_size())))
     except UnicodeDecodeError:
-        raise TokenizerError(f"{name} is damaged: it has tokens that are no text.") from None
+        raise TokenizerError(f"{name} is damaged: it has tokens that are not valid text.") from None
     ids = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
     if ids != (PAD, UNK, BOS, EOS):
         raise TokenizerError(
-            f"{name} has its special tokens (padding, unknown, start, end) at ids {ids}; heedful needs "
-            f"{(PAD, UNK, BOS, EOS)}. Train it with pad_id=0 unk_id=1 bos_id=2 eos_id=3, or let heedful learn one."
+            f"{name} has the special tokens (padding, unknown, start, end) at ids {ids}; heedful needs "
+            f"{(PAD, UNK, BOS, EOS)}. Train it with pad_id=0 unk_id=1 bos_id=2 eos_id=3, or let heedful train one."
         )
     if processor.piece_to_id("<0xE2>") == UNK:
         raise TokenizerError(
-            f"{name} has no byte fallback. Train it with byte_fallback=true, or let heedful learn one."
+            f"{name} has no byte fallback. Train it with byte_fallback=true, or let heedful train one."
         )
     return processor

@@ -12,12 +12,12 @@ BETA_1, BETA_2, EPSILON = 0.9, 0.98, 1e-9
 
 
 class Adam:
-    """Of a gradient g, at update t: m ← β₁ m + (1 - β₁) g and v ← β₂ v + (1 - β₂) g², then
+    """For a gradient g at update t: m ← β₁ m + (1 - β₁) g and v ← β₂ v + (1 - β₂) g², then
 
     θ ← θ - rate · (m / (1 - β₁ᵗ)) / (√(v / (1 - β₂ᵗ)) + ε).
 
-    The update is torch's fused one, and bit for bit that of torch.optim.Adam(fused=True). That class would import
-    torch's compiler, which takes longer than all else that is done before the first step.
+    The fused kernel gives the same bits as torch.optim.Adam(fused=True). That class would import torch's compiler,
+    which takes longer than everything else before the first step.
     """
 
     def __init__(self, parameters: Iterable[Tensor]) -> None:
@@ -29,12 +29,12 @@ class Adam:
 
     @property
     def param_groups(self) -> list[dict[str, Any]]:
-        """What torch.amp.GradScaler asks of an optimizer."""
+        """Return what torch.amp.GradScaler needs of an optimizer."""
         return [{"params": self.parameters}]
 
     @torch.no_grad()
     def step(self) -> None:
-        """A parameter without a gradient stays as it is."""
+        """Update every parameter that has a gradient."""
         self.updates += 1
         self._update([n for n, parameter in enumerate(self.parameters) if parameter.grad is not None])
 
@@ -43,7 +43,7 @@ class Adam:
             parameter.grad = None
 
     def _update(self, numbers: list[int]) -> None:
-        """Of the parameters with these numbers, all of which have gradients."""
+        """Update the parameters with these indices, all of which have gradients."""
         parameters = [self.parameters[n] for n in numbers]
         count = torch.tensor(float(self.updates), device=parameters[0].device)
         torch._fused_adam_(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,20 +10,17 @@ from typing import Any
 import torch
 
 from heedful.errors import CheckpointError, MachineError
-from heedful.files import disk_errors, disk_message, free_bytes, new_directory, read_at_most
+from heedful.files import discard, disk_message, free_bytes, holds_only, new_directory, read_at_most
 from heedful.model.transformer import Transformer
 from heedful.storage.manifest import MOST_JSON, write_manifest
+from heedful.storage.manifest import NAME as MANIFEST
 from heedful.storage.model_directory import WEIGHTS, read_tensors, write_tensors
-from heedful.storage.run_directory import OPTIMIZER, STATE, RunDirectory
+from heedful.storage.run_directory import CHECKPOINT_FILES, OPTIMIZER, STATE, RunDirectory
 from heedful.training.adam import Adam
+from heedful.typed import build, require_version
 
-_NUMBER = (int, float)
-_KINDS: dict[str, Any] = {  # what state.json must hold
-    **dict.fromkeys(("step", "tokens", "skipped", "validations_without_gain", "log_bytes"), int),
-    **dict.fromkeys(("best", "window", "loss_scale", "facts"), dict),
-    "seconds": _NUMBER,
-    "lowest_nll": (*_NUMBER, type(None)),
-}
+FORMAT_VERSION = 1  # of state.json
+_COUNTS = ("step", "tokens", "skipped", "validations_without_gain", "log_bytes")
 
 
 @dataclass
@@ -43,16 +39,22 @@ class Progress:
     loss_scale: dict[str, Any] = field(default_factory=dict)  # of fp16; empty otherwise
     facts: dict[str, Any] = field(default_factory=dict)  # digests, threads and versions it was made with
 
+    def __post_init__(self) -> None:
+        for name in _COUNTS:
+            if not 0 <= getattr(self, name) < 2**53:
+                raise ValueError(f"{name} = {getattr(self, name)} is out of range")
+
 
 def save(run: RunDirectory, model: Transformer, optimizer: Adam, progress: Progress) -> Path:
     """Writes the checkpoint of a step, whole or not at all."""
     final = run.checkpoint(progress.step)
     needed = 4 * 3 * model.parameter_count()  # weights and two moments, 4 bytes each
     require_space(final, needed)
-    with new_directory(final, needed) as unfinished:
+    with new_directory(final, needed, _is_checkpoint) as unfinished:
         write_tensors(unfinished / WEIGHTS, model.state_dict())
         write_tensors(unfinished / OPTIMIZER, _moments(model, optimizer))
-        (unfinished / STATE).write_text(json.dumps(asdict(progress), indent=1), encoding="utf-8")
+        state = {"format_version": FORMAT_VERSION, **asdict(progress)}
+        (unfinished / STATE).write_text(json.dumps(state, indent=1), encoding="utf-8")
         write_manifest(unfinished)
     return final
 
@@ -75,14 +77,15 @@ def load(run: RunDirectory, step: int, model: Transformer, optimizer: Adam) -> P
 def read_progress(directory: Path) -> Progress:
     path = directory / STATE
     try:
-        progress = Progress(**json.loads(read_at_most(path, MOST_JSON).decode("utf-8")))
-    except (OSError, ValueError, TypeError, RecursionError) as error:
-        raise CheckpointError(f"{path} cannot be read: {error}.") from None
-    for name, kinds in _KINDS.items():
-        value = getattr(progress, name)
-        if not isinstance(value, kinds) or isinstance(value, bool) or (kinds is int and not 0 <= value < 2**53):
-            raise CheckpointError(f"{path} cannot be read: {name} is {value!r}.")
-    return progress
+        state = json.loads(read_at_most(path, MOST_JSON).decode("utf-8"))
+        version = state.pop("format_version", None)
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise CheckpointError(f"Cannot read {path}: {error}.") from None
+    require_version(version, FORMAT_VERSION, path, CheckpointError)
+    try:
+        return build(Progress, state)
+    except (TypeError, ValueError) as error:
+        raise CheckpointError(f"Cannot read {path}: {error}") from None
 
 
 def prune(run: RunDirectory, keep: int, save_every: int, newest: int) -> list[int]:
@@ -91,7 +94,7 @@ def prune(run: RunDirectory, keep: int, save_every: int, newest: int) -> list[in
     `newest`, the one just saved, stays, and so does one before it that verifies, whatever `keep` says. What is newer
     than `newest` was passed over as damaged when the run went on: it counts for nothing, and is overwritten in time.
     """
-    steps = [step for step in run.steps() if step <= newest]
+    steps = [step for step in run.steps() if step <= newest and _is_checkpoint(run.checkpoint(step))]
     regular = [step for step in steps if step % save_every == 0]
     kept = {*regular[-keep:], newest}
     removed = [step for step in steps if step not in kept]
@@ -99,13 +102,13 @@ def prune(run: RunDirectory, keep: int, save_every: int, newest: int) -> list[in
         spared = next((step for step in reversed(removed) if run.is_valid(step)), None)
         removed = [step for step in removed if step != spared]
     for step in removed:
-        # Renamed first: a killed removal leaves something that is no checkpoint, not half of one.
-        doomed = run.checkpoints / f".unfinished-old-{step}"
-        shutil.rmtree(doomed, ignore_errors=True)
-        with disk_errors(doomed):
-            run.checkpoint(step).rename(doomed)
-            shutil.rmtree(doomed)
+        discard(run.checkpoint(step))
     return removed
+
+
+def _is_checkpoint(directory: Path) -> bool:
+    """Whether the directory has the files of a checkpoint, damaged or not, and nothing else. The run is heedful's."""
+    return holds_only(directory, (*CHECKPOINT_FILES, MANIFEST))
 
 
 def steps_to_average(run: RunDirectory, last: int, save_every: int, newest: int) -> list[int]:

@@ -1,10 +1,9 @@
-"""Several processes on one run, one a GPU: each computes its share of every update's batches. torchrun starts them:
+"""Data parallel training: several processes, one per GPU, each with its share of every update's batches.
 
 torchrun --nproc-per-node 4 -m heedful train RECIPE.toml
 
-They add up their gradients, and then each makes the same update: at every step all have the same weights, those of one
-process with the same `training.accumulate`, added up in another order. The first one alone reads the text, validates,
-writes and speaks.
+The gradients are summed over all processes, then each makes the same update. The weights equal those of one process
+with the same `training.accumulate`, up to the order of summation. Only rank 0 reads text, validates, writes and prints.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ from torch import Tensor
 
 from heedful.errors import ConfigError, MachineError, UsageError
 
-_PATIENCE = timedelta(hours=24)  # the others wait while the first one prepares a corpus, or validates
+_TIMEOUT = timedelta(hours=24)  # the others wait while rank 0 prepares the corpus or validates
 
 
 class ProcessGroup:
-    """All that work on a run, seen from one of them. By default there is no other."""
+    """The processes of a run, as seen by one of them. The default is a single process."""
 
     def __init__(self, rank: int = 0, count: int = 1, device: torch.device | None = None) -> None:
         self.rank, self.count = rank, count
@@ -35,18 +34,18 @@ class ProcessGroup:
         return self.rank == 0
 
     def share(self, numbers: range) -> range:
-        """Which of an update's batches are computed here."""
+        """Return the batches of an update that this process computes."""
         return numbers[self.rank :: self.count]
 
     def require_shares(self, accumulate: int) -> None:
         if accumulate % self.count:
             raise ConfigError(
-                f"training.accumulate = {accumulate} batches of an update cannot be shared by {self.count} processes. "
-                f"Make it a multiple of {self.count}, or start another number of processes."
+                f"training.accumulate = {accumulate} batches per update cannot be shared by {self.count} processes. "
+                f"Use a multiple of {self.count}, or start another number of processes."
             )
 
     def add_gradients(self, parameters: Iterable[Tensor]) -> None:
-        """Each gradient becomes its sum over all processes."""
+        """Sum each gradient over all processes, in place."""
         if self.count == 1:
             return
         gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
@@ -59,7 +58,7 @@ class ProcessGroup:
             start += gradient.numel()
 
     def added(self, *values: float) -> list[float]:
-        """Each value's sum over all processes."""
+        """Return the sum of each value over all processes."""
         if self.count == 1:
             return list(values)
         together = torch.tensor(values, dtype=torch.float64, device=self.device)
@@ -68,7 +67,7 @@ class ProcessGroup:
         return [float(value) for value in together]
 
     def largest(self, value: int) -> int:
-        """The same for all, whichever of them has it."""
+        """Return the largest value of all processes."""
         if self.count == 1:
             return value
         one = torch.tensor(value, device=self.device)
@@ -77,7 +76,7 @@ class ProcessGroup:
         return int(one)
 
     def as_first(self, *values: float) -> list[float]:
-        """The first process's values."""
+        """Return the values of rank 0."""
         if self.count == 1:
             return list(values)
         its = torch.tensor(values, dtype=torch.float64, device=self.device)
@@ -86,18 +85,18 @@ class ProcessGroup:
         return [float(value) for value in its]
 
     def wait(self) -> None:
-        """Until all have come here."""
+        """Block until all processes have called this."""
         self.largest(0)
 
 
 def speaks() -> bool:
-    """Whether this process is the first, or the only one, of those that torchrun has started."""
+    """Return whether this is rank 0, or the only process."""
     return os.environ.get("RANK", "0") == "0"
 
 
 @contextmanager
 def process_group(device: torch.device) -> Iterator[ProcessGroup]:
-    """The processes that torchrun has started, or this one alone."""
+    """Join the processes that torchrun has started, or use this one alone."""
     given = {
         name: os.environ.get(name, "") for name in ("WORLD_SIZE", "RANK", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
     }
@@ -107,13 +106,13 @@ def process_group(device: torch.device) -> Iterator[ProcessGroup]:
         return
     if missing := [name for name, value in given.items() if not value]:
         raise UsageError(
-            f"WORLD_SIZE is {count}, but {', '.join(missing)} not set: start the processes with torchrun, or unset it."
+            f"WORLD_SIZE is {count}, but {', '.join(missing)} not set. Start the processes with torchrun, or unset it."
         )
     if device.type == "cuda":
         device = torch.device("cuda", int(given["LOCAL_RANK"]))
         torch.cuda.set_device(device)
     with _communication():
-        dist.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=_PATIENCE)
+        dist.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=_TIMEOUT)
     try:
         yield ProcessGroup(dist.get_rank(), count, device)
     finally:
@@ -127,6 +126,6 @@ def _communication() -> Iterator[None]:
     except (RuntimeError, ValueError) as error:
         reason = next(iter(str(error).splitlines()), type(error).__name__)
         raise MachineError(
-            f"Another process of this run has ended, or cannot be reached ({reason}). "
-            "What was saved is untouched; the same command continues it."
+            f"Lost the connection to another process of this run ({reason}). "
+            "The checkpoints are intact: run the same command to continue."
         ) from error

@@ -10,11 +10,10 @@ from tempfile import TemporaryDirectory
 import torch
 
 from heedful import recipes
-from heedful.allocator import keep_memory
-from heedful.config import ModelConfig, Recipe
+from heedful.config import ModelConfig, Recipe, TrainingConfig
 from heedful.data.lengths import LengthBuckets, cut, shapes
 from heedful.data.store import Store
-from heedful.devices import cores, pick_device
+from heedful.devices import cores, pick_device, preserved_torch_state
 from heedful.errors import CorpusError
 from heedful.recipes import Settings
 from heedful.storage.run_directory import RunDirectory
@@ -23,7 +22,7 @@ from heedful.text.tokenizer import Tokenizer
 from heedful.training import autoconfig, hardware, preparation
 from heedful.training.autoconfig import CorpusSize
 from heedful.training.display import say
-from heedful.training.estimate import ASSUMED_LENGTH, BatchShape, Estimate, estimate, smaller_batch
+from heedful.training.estimate import ASSUMED_LENGTH, BatchShape, BatchShapes, Estimate, estimate, smaller_batch
 from heedful.training.run import completed
 
 # Without these there is nothing to count.
@@ -43,8 +42,9 @@ class Plan:
 
     def estimate(self, recipe: Recipe, gpu: bool) -> Estimate:
         """Of this recipe, or of one like it."""
-        shapes = None if self.buckets is None else batch_shapes(self.buckets, recipe.training.batch_tokens)
-        return estimate(recipe, self.model, shapes, gpu)
+        if self.buckets is None:
+            return estimate(recipe, self.model, None, gpu)
+        return estimate(recipe, self.model, training_shapes(self.buckets, recipe.training), gpu)
 
 
 @dataclass(frozen=True)
@@ -135,21 +135,26 @@ def _plan_of_settings(settings: Settings, missing: tuple[Path, ...]) -> Plan:
     return Plan(recipe, replace(recipe.model, vocab_size=vocab_size), None, missing=missing)
 
 
-def batch_shapes(buckets: LengthBuckets, batch_tokens: int) -> list[BatchShape]:
+def training_shapes(buckets: LengthBuckets, training: TrainingConfig) -> BatchShapes:
     """The shapes of an epoch's batches, which are the same in every epoch (data/batches.py)."""
-    return [BatchShape(*map(int, row)) for row in zip(*shapes(buckets, cut(buckets, batch_tokens)), strict=True)]
+    starts = cut(buckets, training.batch_tokens)
+    forward, backward = (
+        [BatchShape(*map(int, row)) for row in zip(*shapes(direction, starts), strict=True)]
+        for direction in (buckets, buckets.reversed)
+    )
+    return BatchShapes(forward, backward if training.bidirectional_steps else [])
 
 
 def _speed(planned: Plan, device: torch.device) -> float:
     """Measured with the memory and the threads that training has."""
     say("measuring the speed of this machine")
-    keep_memory()
     training = planned.recipe.training
-    torch.set_num_threads(training.threads or cores())
     length = min(ASSUMED_LENGTH, planned.recipe.data.max_length)
     if planned.buckets is not None:
         length = round(planned.buckets.tokens / (2 * int(planned.buckets.count_G.sum())))
-    return hardware.flops_per_second(planned.model, training, device, length)
+    with preserved_torch_state():
+        torch.set_num_threads(training.threads or cores())
+        return hardware.flops_per_second(planned.model, training, device, length)
 
 
 def _refusal(planned: Plan, cost: Estimate, available: int, device: torch.device) -> str:

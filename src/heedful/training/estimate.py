@@ -1,7 +1,7 @@
-"""What a training would cost, by arithmetic alone: parameters, FLOPs and memory. `heedful train --dry-run` prints it.
+"""Estimate parameters, FLOPs and memory of a training run by arithmetic. `heedful train --dry-run` prints them.
 
-FLOPs are counted (model/complexity.py). The paper's Table 2 has another figure, devices × time × rate: it is given
-beside the counted one, under its own name, where the settings are the paper's.
+FLOPs are counted from matrix products (model/complexity.py). Table 2 of the paper instead multiplies devices, time and
+rate; for the paper's own settings that figure is given too, under its own name.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ import torch
 
 from heedful import presets
 from heedful.config import ModelConfig, Recipe, TrainingConfig
-from heedful.model.complexity import training_flops
+from heedful.model.complexity import orthogonalisation_flops, training_flops
 from heedful.model.transformer import Transformer
+from heedful.training.muon import ROUNDS
 
-ASSUMED_LENGTH = 25  # tokens of a sentence where no text is at hand; FLOPs hardly depend on it
-HELD = 96 * 96  # T × S up to which attention on a CPU keeps its weights (model/attention.py)
-# What an allocator holds besides all that is in use, temporary tensors and above all gaps, as a share of what the
-# activations would be without checkpoints: the C library's in simple steps and in others (measured:
-# docs/results/experiments.md), and a GPU's (not measured).
+ASSUMED_LENGTH = 25  # tokens per sentence where there is no text; FLOPs per token hardly depend on it
+HELD = 96 * 96  # T × S up to which attention on a CPU stores its weights (model/attention.py)
+# Temporary tensors and fragmentation, as a share of the activations without checkpointing: for simple steps and others
+# on a CPU (measured: docs/results/experiments.md), and on a GPU (not measured).
 _WORKING_SIMPLE, _WORKING, _WORKING_GPU = 0.6, 1.6, 0.3
 
-_PAPERS_TOKENS = 25_000  # a step, on either side
+_PAPERS_TOKENS = 25_000  # per step and side
 
 
 class PapersRun(NamedTuple):
-    """A row of Table 2 as section 5.2 gives its cost: devices × time × sustained rate."""
+    """The cost of a row of Table 2 by section 5.2: devices × time × sustained rate."""
 
     devices: int
     hours: float
@@ -48,18 +48,25 @@ class BatchShape(NamedTuple):
     B: int
     S: int
     T: int
-    tokens: int  # of B × T those that are no padding
+    tokens: int  # target tokens without padding
+
+
+class BatchShapes(NamedTuple):
+    """The batches of an epoch, and the same batches reversed if some are trained from target to source."""
+
+    forward: Sequence[BatchShape]
+    reversed: Sequence[BatchShape] = ()
 
 
 @dataclass(frozen=True)
-class Memory:
-    """Bytes, by what they hold."""
+class MemoryEstimate:
+    """Bytes by purpose."""
 
     weights: int
     gradients: int
-    moments: int  # Adam's two
-    activations: int  # of the largest batch: what the backward pass needs
-    working: int  # temporary tensors, and gaps between those that live on
+    moments: int  # the two moments of Adam
+    activations: int  # kept for the backward pass of the largest batch
+    working: int  # temporary tensors and fragmentation
 
     @property
     def total(self) -> int:
@@ -69,25 +76,26 @@ class Memory:
 @dataclass(frozen=True)
 class Estimate:
     parameters: int
-    tokens: float  # real target tokens per step (at most, where no text is at hand)
+    tokens: float  # target tokens per step (an upper bound without text)
     step_flops: float
     run_flops: float
-    papers_run: PapersRun | None  # for Table 2's own figure, where the settings are the paper's
-    memory: Memory
+    papers_run: PapersRun | None  # the row of Table 2, if the settings are the paper's
+    memory: MemoryEstimate
 
 
-def estimate(recipe: Recipe, config: ModelConfig, shapes: Sequence[BatchShape] | None, gpu: bool) -> Estimate:
-    """`shapes` are an epoch's batches; None: no text is at hand, and batches are full of sentences of one length."""
+def estimate(recipe: Recipe, config: ModelConfig, shapes: BatchShapes | None, gpu: bool) -> Estimate:
+    """Estimate the cost of a run. Without `shapes`, batches are full of sentences of one length."""
     training = recipe.training
-    checkpointed = training.checkpoint_activations
     if shapes is None:
         length = min(ASSUMED_LENGTH, recipe.data.max_length)
-        tokens = float(training.batch_tokens)
-        flops = training_flops(config, 1, length, length, checkpointed=checkpointed) * tokens / length
+        rows = training.batch_tokens / length
+        tokens, flops = (
+            float(training.batch_tokens),
+            rows * _batch_flops(config, training, BatchShape(1, length, length, length)),
+        )
     else:
-        tokens = sum(shape.tokens for shape in shapes) / len(shapes)
-        flops = sum(training_flops(config, *shape, checkpointed=checkpointed) for shape in shapes) / len(shapes)
-    step = training.accumulate * flops
+        tokens, flops = _mean(config, training, shapes)
+    step = training.accumulate * flops + optimizer_flops(config, training)
     return Estimate(
         parameters=parameters(config),
         tokens=training.accumulate * tokens,
@@ -98,6 +106,33 @@ def estimate(recipe: Recipe, config: ModelConfig, shapes: Sequence[BatchShape] |
     )
 
 
+def _mean(config: ModelConfig, training: TrainingConfig, shapes: BatchShapes) -> tuple[float, float]:
+    """Return target tokens and FLOPs of a batch, averaged over the run: some of the first batches are reversed."""
+    share = min(training.bidirectional_steps, training.steps) / training.steps / 2 if shapes.reversed else 0.0
+    means = [
+        (
+            sum(shape.tokens for shape in direction) / len(direction),
+            sum(_batch_flops(config, training, shape) for shape in direction) / len(direction),
+        )
+        for direction in (shapes.forward, shapes.reversed or shapes.forward)
+    ]
+    tokens, flops = ((1 - share) * forward + share * backward for forward, backward in zip(*means, strict=True))
+    return tokens, flops
+
+
+def _batch_flops(config: ModelConfig, training: TrainingConfig, shape: BatchShape) -> int:
+    return training_flops(config, *shape, checkpointed=training.checkpoint_activations)
+
+
+def optimizer_flops(config: ModelConfig, training: TrainingConfig) -> int:
+    """The matrix products of one update. Adam has none; its element-wise passes are not counted, as elsewhere."""
+    if training.optimizer != "muon":
+        return 0
+    with torch.device("meta"):
+        linears = [module for module in Transformer(config).modules() if isinstance(module, torch.nn.Linear)]
+    return sum(orthogonalisation_flops(one.out_features, one.in_features, ROUNDS) for one in linears)
+
+
 @functools.lru_cache(maxsize=16)
 def parameters(config: ModelConfig) -> int:
     with torch.device("meta"):  # shapes only
@@ -105,10 +140,10 @@ def parameters(config: ModelConfig) -> int:
 
 
 def papers_run(recipe: Recipe, config: ModelConfig) -> PapersRun | None:
-    """The paper's run that these settings are; None unless shape, batch and steps are those of base or big."""
+    """Return the row of Table 2 if shape, batch size and steps are those of base or big, otherwise None."""
     for name, run in PAPERS_RUNS.items():
         preset = presets.named(name)
-        # Dropout differs between the two languages, and no vocabulary is quite the paper's.
+        # Dropout differs between the language pairs, and no vocabulary matches the paper's exactly.
         shape = replace(preset.model(config.vocab_size), dropout=config.dropout)
         tokens = recipe.training.batch_tokens * recipe.training.accumulate
         if (config, recipe.training.steps, tokens) == (shape, preset.training["steps"], _PAPERS_TOKENS):
@@ -116,29 +151,29 @@ def papers_run(recipe: Recipe, config: ModelConfig) -> PapersRun | None:
     return None
 
 
-def largest(recipe: Recipe, config: ModelConfig, shapes: Sequence[BatchShape] | None, gpu: bool) -> BatchShape:
-    """The batch that needs most memory. Without text: full of sentences as long as can be, or as can be attended to
-    with all weights held, whichever is more."""
+def largest(recipe: Recipe, config: ModelConfig, shapes: BatchShapes | None, gpu: bool) -> BatchShape:
+    """Return the batch that needs most memory. Without text, try the longest sentences and the longest whose
+    attention weights are stored."""
     if shapes is None:
         lengths = {recipe.data.max_length, min(recipe.data.max_length, int(HELD**0.5))}
         rows = {length: max(1, recipe.training.batch_tokens // length) for length in lengths}
-        shapes = [BatchShape(B, n, n, B * n) for n, B in rows.items()]
-    return max(shapes, key=lambda shape: activations(config, recipe.training, shape, gpu))
+        shapes = BatchShapes([BatchShape(B, n, n, B * n) for n, B in rows.items()])
+    return max([*shapes.forward, *shapes.reversed], key=lambda shape: activations(config, recipe.training, shape, gpu))
 
 
-def memory(config: ModelConfig, training: TrainingConfig, shape: BatchShape, gpu: bool) -> Memory:
-    """Weights, gradients and moments are 4 bytes each; half precision has a copy of the weights besides."""
+def memory(config: ModelConfig, training: TrainingConfig, shape: BatchShape, gpu: bool) -> MemoryEstimate:
+    """Estimate memory: 4 bytes each for weights, gradients and moments, plus a half-precision copy of the weights."""
     count = parameters(config)
     weights = count * (4 if training.precision == "fp32" else 6)
     held = activations(config, training, shape, gpu)
     whole = activations(config, replace(training, checkpoint_activations=False), shape, gpu)
     simple = training.accumulate == 1 and not training.checkpoint_activations
     share = _WORKING_GPU if gpu else _WORKING_SIMPLE if simple else _WORKING
-    return Memory(weights, 4 * count, 8 * count, held, int(share * whole))
+    return MemoryEstimate(weights, 4 * count, 8 * count, held, int(share * whole))
 
 
 def activations(config: ModelConfig, training: TrainingConfig, shape: BatchShape, gpu: bool) -> int:
-    """What autograd keeps of a forward pass, in bytes; checkpointed, the inputs of the layers and one layer whole."""
+    """Return the bytes that autograd keeps of a forward pass; with checkpointing, the layer inputs and one layer."""
     B, S, T, tokens = shape
     half = training.precision != "fp32"
     d_model, V = config.d_model, config.vocab_size
@@ -155,9 +190,9 @@ def activations(config: ModelConfig, training: TrainingConfig, shape: BatchShape
 
 
 def _layer_bytes(config: ModelConfig, B: int, n: int, source: int | None, half: bool, gpu: bool) -> int:
-    """A layer of n positions; `source` is the length of what the decoder's second attention reads."""
+    """Return the bytes of a layer of n positions; `source` is the encoder length, for a decoder layer."""
     width = 2 if half else 4
-    # A matrix product keeps its input: one tensor for all that share it, but a copy for each in half precision.
+    # A matrix product keeps its input: shared in float32, one copy per product under autocast.
     x = width * B * n * config.d_model
     norm = B * n * _norm_bytes(config)
     own = (3 if half else 1) * x + _attention_bytes(config, B, n, n, width, gpu) + norm
@@ -169,25 +204,25 @@ def _layer_bytes(config: ModelConfig, B: int, n: int, source: int | None, half: 
 
 
 def _norm_bytes(config: ModelConfig) -> int:
-    """A position of AddAndNorm: the sum and its mean and deviation, and a byte an element that says what was kept."""
+    """Return the bytes of AddAndNorm per position: the sum, mean and deviation, and one byte per element of mask."""
     return 4 * config.d_model + 8 + (config.d_model if config.dropout > 0 else 0)
 
 
 def _attention_bytes(config: ModelConfig, B: int, T: int, S: int, width: int, gpu: bool) -> int:
-    """Queries, keys, values and what they give; and the weights, unless attention works in blocks."""
+    """Return the bytes of queries, keys, values and output, and of the weights where they are stored."""
     h, dropout = config.h, config.attention_dropout > 0
     if gpu or (T * S > HELD and not dropout):
-        widest = max(config.d_k, config.d_v)  # the narrower are padded
+        widest = max(config.d_k, config.d_v)  # the narrower ones are padded
         joined = width * T * h * config.d_v if config.d_k != config.d_v else 0
         return B * (width * h * widest * (2 * T + 2 * S) + joined + 4 * h * T)
     keys, values = h * config.d_k, h * config.d_v
-    weight = width if not dropout else 2 * width + 1 if T * S <= HELD else 12  # torch's own way for dropout
+    weight = width if not dropout else 2 * width + 1 if T * S <= HELD else 12  # torch's fallback for dropout
     weights = h * T * S * weight
     return B * (width * (T * (keys + values) + S * (keys + values)) + weights)
 
 
 def smaller_batch(recipe: Recipe, fits: Callable[[Recipe], bool]) -> Recipe | None:
-    """The same update in more, smaller parts: the first that fits, or None where a single sentence does not."""
+    """Return the recipe with the fewest accumulated batches that fits, or None if a single sentence does not."""
     training = recipe.training
     tokens = training.batch_tokens * training.accumulate
 

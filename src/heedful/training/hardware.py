@@ -1,4 +1,4 @@
-"""This machine: how much memory is free, and how fast it trains."""
+"""Measure this machine: available memory and training speed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from heedful.training.step import Updater
 
 _SECONDS = 2.0  # of measuring
 _FIRST_ROWS = 4  # sentences of the first batch that is timed
-# Control groups of either version: where they are, the limit, what is used, and which of that could be given back.
+# Control groups, version 2 and 1: controller, mount point, and the files with limit, usage and reclaimable memory.
 _GROUPS = (
     ("", "sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"),
     ("memory", "sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
@@ -25,7 +25,7 @@ _GROUPS = (
 
 
 def available_memory(device: torch.device, root: Path = Path("/")) -> int | None:
-    """Bytes that can be had; None where the system does not say. `root` is for tests."""
+    """Return the available bytes, or None where the system does not say. `root` is for tests."""
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
     return min([*_free(root), *_left_by_groups(root)], default=None)
@@ -38,7 +38,7 @@ def _free(root: Path) -> Iterator[int]:
 
 
 def _left_by_groups(root: Path) -> Iterator[int]:
-    """What the control groups of this process (a container's, a job's) leave it: each has a limit of its own."""
+    """Yield what each control group of this process (container, job) leaves below its limit."""
     for line in _lines(root / "proc/self/cgroup"):
         _, controllers, path = line.split(":", 2)
         for controller, top, limit, usage, cache in _GROUPS:
@@ -66,16 +66,14 @@ def _lines(path: Path) -> list[str]:
 def flops_per_second(
     config: ModelConfig, training: TrainingConfig, device: torch.device, length: int, seconds: float = _SECONDS
 ) -> float:
-    """Counted FLOPs a second of real forward and backward passes, on a slice of the model: one layer of each stack,
-    and of the vocabulary the share that belongs to one layer.
+    """Measure FLOP/s of forward and backward passes on one layer of each stack and its share of the vocabulary.
 
-    Batches grow as long as there is time; the fastest counts. Adam's own time is left out: with the thousands of
-    tokens of a step it is a few hundredths.
+    Batches grow while there is time, and the fastest counts. The optimizer is not measured.
     """
     part = replace(config, N=1, vocab_size=max(EOS + 1, config.vocab_size // config.N))
     updater = Updater(Transformer(part).to(device), training)
     fastest, rows, began = 0.0, _FIRST_ROWS, perf_counter()
-    updater.try_batch(_batch(1, length))  # the first pass of a process is slow
+    updater.try_batch(_batch(1, length))  # warm-up: the first pass is slow
     while not fastest or perf_counter() - began < seconds:
         rows = max(1, min(rows, training.batch_tokens // length))
         before = perf_counter()

@@ -1,34 +1,71 @@
-"""One trainer a run: a lock that the system itself lets go when its holder dies."""
+"""One trainer per run: a lock that the kernel releases when its holder dies."""
 
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from heedful.errors import CheckpointError
-from heedful.files import disk_errors
+from heedful.files import disk_errors, flush
+from heedful.storage.ownership import marker_bytes
 from heedful.storage.run_directory import RunDirectory
 
 
 @contextmanager
 def locked(run: RunDirectory) -> Iterator[None]:
+    """Claim a run directory: check that it is heedful's or free, mark it, and keep other trainers out.
+
+    A start that fails before the run has a config.toml leaves the directory as it was.
+    """
+    run.require_own()
+    created = not run.path.exists()
     with disk_errors(run.path):
         run.path.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(run.lock, os.O_RDWR | os.O_CREAT, 0o644)
+    descriptor = None
     try:
+        descriptor = _take(run)
+        with disk_errors(run.marker):
+            os.pwrite(descriptor, marker_bytes(), 0)
+            os.fsync(descriptor)
+            flush(run.path)
+        yield
+    finally:
+        # Without a descriptor the lock is another process's, and so is what is there.
+        if descriptor is not None:
+            if not run.config.exists():
+                run.clear_failed_start()
+                run.marker.unlink(missing_ok=True)
+            os.close(descriptor)
+        if created:
+            with suppress(OSError):  # not empty: it is a run now
+                run.path.rmdir()
+
+
+def _take(run: RunDirectory) -> int:
+    """Open and lock the marker. The process that held the lock may have removed it meanwhile; then try again."""
+    while True:
+        with disk_errors(run.marker):
+            descriptor = os.open(run.marker, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            holder = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip()
+            number = _holder(descriptor)
+            os.close(descriptor)
             raise CheckpointError(
-                f"Another process (number {holder or 'unknown'}) is training in {run.path}. "
+                f"Another process (number {number}) is training in {run.path}. "
                 "Wait for it, stop it, or choose another --out."
             ) from None
-        with disk_errors(run.lock):
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, str(os.getpid()).encode(), 0)
-        yield
-    finally:
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(descriptor), os.stat(run.marker, follow_symlinks=False)):
+                return descriptor
         os.close(descriptor)
+
+
+def _holder(descriptor: int) -> str:
+    try:
+        return str(json.loads(os.pread(descriptor, 1_000, 0))["process"])
+    except (ValueError, KeyError, TypeError):
+        return "unknown"

@@ -1,4 +1,4 @@
-"""The loss (section 5.4): cross-entropy with label smoothing, and the likelihood that perplexity is of."""
+"""Cross-entropy with label smoothing (section 5.4), and the unsmoothed likelihood behind perplexity."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from heedful.config import PAD
 from heedful.data.batches import Batch
 from heedful.model.transformer import Transformer
 
-_CHUNK = 512  # tokens whose logits are held at a time: enough for full speed of the matrix products
-_SURE = 60.0  # nats: a probability above e^-60 is a normal number, whose logarithm is exact
+_CHUNK = 512  # tokens whose logits are computed at a time; fewer would slow the matrix products
+_EXACT_BELOW = 60.0  # nats: a probability above e^-60 is a normal float, so its logarithm is exact
 
 
 class Loss(NamedTuple):
-    """Sums over real target tokens, end symbols included; padding counts for nothing."""
+    """Sums over target tokens with end symbols, without padding."""
 
-    smoothed: Tensor  # what is minimised
+    smoothed: Tensor  # the training objective
     nll: Tensor  # negative log-likelihood, unsmoothed
 
 
 def smoothed_cross_entropy(logits_PV: Tensor, labels_P: Tensor, label_smoothing: float) -> Loss:
-    """Cross-entropy with (1 - ε) on the label and ε spread uniformly over the vocabulary, summed over P tokens.
+    """Return cross-entropy with 1 - ε on the label and ε spread uniformly over the vocabulary, summed over P tokens.
 
-    -Σ q log p = log Z - (1 - ε)·logit(label) - ε·mean(logits): no V-wide copy of log-probabilities is needed.
+    -Σ q log p = log Z - (1 - ε)·logit(label) - ε·mean(logits), so no P × V tensor of log-probabilities is needed.
     """
     logits_PV = logits_PV.float() if logits_PV.dtype.itemsize < 4 else logits_PV
     log_z_P = logits_PV.logsumexp(dim=-1)
@@ -37,19 +37,19 @@ def smoothed_cross_entropy(logits_PV: Tensor, labels_P: Tensor, label_smoothing:
 
 
 def projected_loss(states_PD: Tensor, weight_VD: Tensor, labels_P: Tensor, label_smoothing: float) -> Loss:
-    """`smoothed_cross_entropy` of the logits states · weightᵀ, which are never held all at once.
+    """Return `smoothed_cross_entropy` of the logits states · weightᵀ, computed in chunks.
 
-    P × V logits, their softmax and their gradient are the largest tensors of a training step. A chunk of them at a
-    time stays in the cache, and what is left are two gradients of the size of the states and of the weight.
+    P × V logits, their softmax and their gradient would be the largest tensors of a training step. A chunk fits into
+    the cache, and only the gradients of the states and of the weight remain.
     """
     return Loss(*_ProjectedLoss.apply(states_PD, weight_VD, labels_P, label_smoothing))  # type: ignore[no-untyped-call]
 
 
 class _ProjectedLoss(torch.autograd.Function):
-    """The gradient, softmax - q with q the smoothed label, is made where the softmax is: going forward.
+    """Compute the gradient, softmax - q with the smoothed label q, already in the forward pass.
 
-    The logits are too large for the caches near a core, and every pass over them costs; so there is one, the softmax.
-    What label smoothing adds is the same for all tokens, and needs sums over the states and the weights alone.
+    Every pass over the logits is expensive, so there is one, the softmax. The term of label smoothing is the same for
+    all tokens and needs only the sums of the states and of the weights.
     """
 
     @staticmethod
@@ -60,14 +60,14 @@ class _ProjectedLoss(torch.autograd.Function):
         states_grad_PD = torch.empty_like(states_PD) if wanted else None
         weight_grad_VD = torch.zeros_like(weight_VD) if wanted else None
         nll, labels = states_PD.new_zeros(()), states_PD.new_zeros(())
-        logits_buffer_CV = states_PD.new_empty(min(_CHUNK, len(labels_P)), len(weight_VD))  # one for all chunks
+        logits_buffer_CV = states_PD.new_empty(min(_CHUNK, len(labels_P)), len(weight_VD))  # reused for all chunks
         for start in range(0, len(labels_P), _CHUNK):
             states_CD, labels_C1 = states_PD[start : start + _CHUNK], labels_P[start : start + _CHUNK, None]
             logits_CV = torch.mm(states_CD, weight_VD.T, out=logits_buffer_CV[: len(states_CD)])
             label_C1 = logits_CV.gather(1, labels_C1)
             softmax_CV = torch.softmax(logits_CV, dim=1, out=logits_CV)
             nll_C1 = -softmax_CV.gather(1, labels_C1).log()
-            if not bool((nll_C1 < _SURE).all()):  # as good as 0 for the softmax, but not for its logarithm
+            if not bool((nll_C1 < _EXACT_BELOW).all()):  # the softmax underflows; its logarithm must not
                 nll_C1 = (states_CD @ weight_VD.T).logsumexp(dim=1, keepdim=True) - label_C1
             nll += nll_C1.sum()
             labels += label_C1.sum()
@@ -91,16 +91,16 @@ class _ProjectedLoss(torch.autograd.Function):
 
 
 def batch_loss(model: Transformer, batch: Batch, label_smoothing: float) -> Loss:
-    """Teacher forcing: one parallel pass, logits only where there is a token to predict."""
+    """Return the loss of one parallel pass with teacher forcing. Logits are computed for real tokens only."""
     states_BTD = model.decode(batch.target_in_BT, model.encode(batch.source_BS))
     real_BT = batch.target_out_BT != PAD
     states_PD, labels_P = states_BTD[real_BT], batch.target_out_BT[real_BT]
     if torch.is_autocast_enabled(states_PD.device.type):
-        # Half precision needs the loss's scale in the gradient of the logits: autograd carries it there.
+        # In half precision the loss scale must reach the gradient of the logits, which only autograd does.
         return smoothed_cross_entropy(model.embedding.logits(states_PD), labels_P, label_smoothing)
     return projected_loss(states_PD, model.embedding.weight_VD, labels_P, label_smoothing)
 
 
 def perplexity(nll_per_token: float) -> float:
-    """e^nll, of the unsmoothed likelihood per token; infinite where it overflows."""
+    """Return e^nll of the unsmoothed negative log-likelihood per token, or infinity if it overflows."""
     return math.exp(nll_per_token) if nll_per_token < 700 else math.inf

@@ -1,4 +1,4 @@
-"""Muon: matrices move by an orthogonal matrix. Ours, not the paper's; `training.optimizer = "muon"`."""
+"""The Muon optimizer: updates of matrices are orthogonalised. Not in the paper (`training.optimizer = "muon"`)."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from torch import Tensor
 from heedful.training.adam import Adam
 
 _MOMENTUM = 0.95
-# As large as Adam's updates usually are, root mean square: the same learning rates serve (Liu et al. 2025).
+# The typical root mean square of Adam's updates, so that the same learning rates work (Liu et al. 2025).
 _SIZE = 0.2
-# Five times X ← aX + (bXXᵀ + c(XXᵀ)²)X brings singular values near 1, the small ones as well (Jordan et al. 2024).
+# Five rounds of X ← aX + (bXXᵀ + c(XXᵀ)²)X bring all singular values near 1 (Jordan et al. 2024).
 _A, _B, _C = 3.4445, -4.7750, 2.0315
-_ROUNDS = 5
+ROUNDS = 5
 
 
 class Muon(Adam):
-    """Of a matrix's gradient G: M ← 0.95 M + 0.05 G, then
+    """For a matrix with gradient G: M ← 0.95 M + 0.05 G, then
 
-    W ← W - rate · 0.2 √(the longer side) · orthogonal(0.95 M + 0.05 G).
+    W ← W - rate · 0.2 √(longer side) · orthogonal(0.95 M + 0.05 G).
 
-    Adam moves a matrix mostly along the few directions that dominate its gradient; this moves it along all of them
-    alike. For what is no matrix between two states (embeddings, biases, norms) it is Adam.
+    Adam's updates of a matrix are dominated by a few directions; these have the same size in every direction.
+    Embeddings, biases and norms are updated by Adam.
     """
 
     def __init__(self, parameters: Iterable[Tensor], matrices: Iterable[Tensor]) -> None:
@@ -37,7 +37,7 @@ class Muon(Adam):
         alike: dict[torch.Size, list[int]] = defaultdict(list)
         for n in sorted(self._matrices.intersection(numbers)):
             alike[self.parameters[n].shape].append(n)
-        for shape, same in alike.items():  # stacked: one product for many small matrices
+        for shape, same in alike.items():  # stacked: one batched product for many small matrices
             gradients_NRC = torch.stack([g for n in same if (g := self.parameters[n].grad) is not None])
             for n, gradient_RC in zip(same, gradients_NRC, strict=True):
                 self.m[n].lerp_(gradient_RC, 1 - _MOMENTUM)
@@ -48,13 +48,13 @@ class Muon(Adam):
 
 
 def orthogonal(matrices_NRC: Tensor) -> Tensor:
-    """For each matrix U S Vᵀ nearly U Vᵀ: the same directions, all of about the same length."""
+    """Return approximately U Vᵀ for each matrix U S Vᵀ."""
     tall = matrices_NRC.shape[1] > matrices_NRC.shape[2]
     x_NRC: Tensor = matrices_NRC.mT if tall else matrices_NRC
     x_NRC = x_NRC / (x_NRC.norm(dim=(1, 2), keepdim=True) + 1e-7)  # singular values at most 1
-    for _ in range(_ROUNDS):
+    for _ in range(ROUNDS):
         square_NRR = torch.bmm(x_NRC, x_NRC.mT)
-        # The sums inside the products: half the time of writing them out.
+        # baddbmm adds inside the product, which halves the time.
         factor_NRR = torch.baddbmm(square_NRR, square_NRR, square_NRR, beta=_B, alpha=_C)
         x_NRC = torch.baddbmm(x_NRC, factor_NRR, x_NRC, beta=_A)
     return x_NRC.mT if tall else x_NRC

@@ -19,14 +19,15 @@ from heedful.config import DataConfig, Recipe
 from heedful.data.store import Store, write_store
 from heedful.devices import cores
 from heedful.errors import CheckpointError, ConfigError, CorpusError, UsageError, VocabularyTooSmallError
-from heedful.files import clear_unfinished, write_durably
+from heedful.files import write_durably
 from heedful.recipes import Settings
 from heedful.storage.model_directory import Model
 from heedful.storage.run_directory import RunDirectory, open_model
 from heedful.text.builtin_corpus import VALIDATION_PAIRS, BuiltinCorpus
 from heedful.text.corpus import Corpus, clean
+from heedful.text.corpus_checks import PairCounter
 from heedful.text.tokenizer import SAMPLE, Tokenizer, learn
-from heedful.training import autoconfig
+from heedful.training import autoconfig, data_checks
 from heedful.training.autoconfig import Choice, CorpusSize
 
 MAY_CHANGE = ("steps", "patience", "keep", "validate_every", "log_every")
@@ -48,20 +49,23 @@ def begin(run: RunDirectory, settings: Settings, device: torch.device, say: Say,
     """Prepares a new run; config.toml is written last, so that a run without it has not begun."""
     _require_sound(settings, device)
     run.path.mkdir(parents=True, exist_ok=True)
-    clear_unfinished(run.path)
-    settings = with_init(_with_languages(settings))
+    run.clear_failed_start()
+    settings = with_init(_with_builtin_languages(settings))
     threads = settings.get("training", {}).get("threads", 0) or cores()
     train, valid = corpora(settings)
     train.require_files()
     valid.count()  # it is small: whatever is wrong with it is said before the training text is read
+    counter = None
+    if isinstance(train, Corpus) and isinstance(valid, Corpus):
+        settings = data_checks.look_at(settings, train, valid, say)
+        counter = data_checks.counted_pairs(valid)
     tokenizer, choice = _tokenizer(settings, train, threads, say)
     if choice is not None:
         settings = autoconfig.apply(settings, [choice])
-    write_durably(run.tokenizer, tokenizer.model)
     rules = DataConfig(**settings.get("data", {}))
     stores = [
-        _store(run, name, corpus, tokenizer, rules, threads, say)
-        for name, corpus in (("training", train), ("validation", valid))
+        _store(run, "training", train, tokenizer, rules, threads, say, counter),
+        _store(run, "validation", valid, tokenizer, rules, threads, say),
     ]
     size = CorpusSize(len(stores[0]), stores[0].buckets.target_tokens)
     share = None
@@ -73,6 +77,7 @@ def begin(run: RunDirectory, settings: Settings, device: torch.device, say: Say,
         if one is not None:
             say(f"chosen: {one}")
     recipe = recipes.build(autoconfig.apply(settings, chosen))
+    write_durably(run.tokenizer, tokenizer.model)
     write_durably(run.config, recipes.to_toml(recipe).encode())
     return Prepared(recipe, tokenizer, stores[0], stores[1], valid)
 
@@ -127,7 +132,7 @@ def corpora(settings: Settings) -> tuple[ParallelText, ParallelText]:
     return train, Corpus.of(data.valid_source, data.valid_target, "validation")
 
 
-def _with_languages(settings: Settings) -> Settings:
+def _with_builtin_languages(settings: Settings) -> Settings:
     builtin = settings.get("data", {}).get("builtin")
     own: Settings = {"data": {"source_language": "en", "target_language": "de"}}
     return recipes.merged(own, settings) if builtin else settings
@@ -212,14 +217,19 @@ def _store(
     rules: DataConfig,
     threads: int,
     say: Say,
+    counter: PairCounter | None = None,
 ) -> Store:
     facts = {"stamp": corpus.stamp(), **_digests(corpus, tokenizer)}
-    store = write_store(run.data / name, corpus.pairs(), tokenizer, rules, facts, threads)
+    pairs = corpus.pairs() if counter is None else counter.through(corpus.pairs())
+    store = write_store(run.data / name, pairs, tokenizer, rules, facts, threads)
     say(f"{name} text: {store.report}")
+    for warning in counter.warnings() if counter else ():
+        say(f"warning: {warning}")
     if not len(store):
         raise CorpusError(
-            f"No pair of the {name} text is left: {store.report}. "
-            f"Longest side {rules.max_length} tokens (data.max_length), ratio {rules.max_ratio} (data.max_ratio)."
+            f"No pair of the {name} text is left: {store.report}. A side may have at most {rules.max_length} tokens "
+            f"(data.max_length), and {rules.max_ratio} times as many as the other side (data.max_ratio). "
+            "Raise these limits, or check that the two files belong together."
         )
     return store
 

@@ -12,20 +12,20 @@ from typing import Any
 import torch
 
 from heedful import recipes
-from heedful.allocator import keep_memory
 from heedful.config import EOS, Recipe
 from heedful.data.batches import Batches, Resegment
-from heedful.devices import cores, pick_device
-from heedful.errors import CheckpointError, Interrupted, MachineError, UsageError, is_out_of_memory
+from heedful.devices import cores, pick_device, preserved_torch_state
+from heedful.errors import CheckpointError, Interrupted, MachineError, is_out_of_memory
 from heedful.files import clear_unfinished, disk_errors
 from heedful.model.transformer import Transformer
 from heedful.recipes import Settings
-from heedful.storage.model_directory import CONFIG, TextFacts
+from heedful.storage.model_directory import TextFacts
 from heedful.storage.run_directory import RunDirectory, open_model
 from heedful.text.tokenizer import Tokenizer
 from heedful.training import checkpoints, preparation
 from heedful.training.autoconfig import from_preset
 from heedful.training.checkpoints import Progress
+from heedful.training.data_checks import with_checked_codes
 from heedful.training.display import say
 from heedful.training.distributed import ProcessGroup, process_group
 from heedful.training.lock import locked
@@ -54,17 +54,17 @@ def train(
     recipe: str | Path | None = None,
     *,
     out: str | Path,
-    set: Mapping[str, Any] | None = None,
+    overrides: Mapping[str, Any] | None = None,
     data_root: str | Path | None = None,
     preset: str | None = None,
     init: str | Path | None = None,
     device: str = "auto",
 ) -> Run:
-    """Train from a recipe, or resume the run in `out`. `set` overrides keys, as in {"training.steps": 1000}."""
+    """Train from a recipe, or resume the run in `out`. `overrides` sets keys, as in {"training.steps": 1000}."""
     settings: Settings = {}
     if recipe is not None:
         settings = recipes.read(Path(recipe), Path(data_root) if data_root else None)
-    given = recipes.from_mapping(set or {})
+    given = recipes.from_mapping(overrides or {})
     settings = recipes.merged(settings, recipes.with_absolute_paths(given, Path.cwd()))
     return train_settings(settings, Path(out), preset=preset, init=init, device=device)
 
@@ -79,9 +79,12 @@ def train_settings(
 ) -> Run:
     settings = completed(settings, preset, init)
     run, chosen_device = RunDirectory(out.absolute()), pick_device(device)
-    _require_own(run)
     try:
-        with process_group(chosen_device) as processes, locked(run) if processes.is_first else nullcontext():
+        with (
+            preserved_torch_state(),
+            process_group(chosen_device) as processes,
+            locked(run) if processes.is_first else nullcontext(),
+        ):
             return _train(run, settings, processes)
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
@@ -96,20 +99,10 @@ def completed(settings: Settings, preset: str | None, init: str | Path | None) -
         settings = recipes.merged(from_preset(preset, settings), settings)
     if init is not None:
         settings = recipes.merged(settings, {"training": {"init": str(Path(init).absolute())}})
-    return settings
-
-
-def _require_own(run: RunDirectory) -> None:
-    """A run goes into a new directory, an empty one or its own: it never writes over what is not a run's."""
-    if run.path.exists() and not run.path.is_dir():
-        raise UsageError(f"--out {run.path} is a file; a run is a directory.")
-    ours = (run.tokenizer, run.log, run.data, run.checkpoints, run.best, run.model, run.path / CONFIG)
-    if not run.config.exists() and not run.lock.exists() and any(path.exists() for path in ours):
-        raise UsageError(f"--out {run.path} is not a run and has files that a run would write over. Choose another.")
+    return with_checked_codes(settings)
 
 
 def _train(run: RunDirectory, settings: Settings, processes: ProcessGroup) -> Run:
-    keep_memory()
     processes.require_shares(settings.get("training", {}).get("accumulate", processes.count))  # before the text is read
     prepared = _prepare(run, settings, processes)
     processes.require_shares(prepared.recipe.training.accumulate)
@@ -167,7 +160,9 @@ def _restore(run: RunDirectory, prepared: Prepared, processes: ProcessGroup, thr
     updater = Updater(model.to(device), recipe.training, processes)
     newest = run.valid_steps(1)
     if not newest and run.steps():
-        raise CheckpointError(f"None of the checkpoints in {run.checkpoints} is valid. Remove them to begin again.")
+        raise CheckpointError(
+            f"None of the checkpoints in {run.checkpoints} is valid. Restore one, or train into another --out."
+        )
     facts = {
         "threads": threads,
         "torch": torch.__version__,

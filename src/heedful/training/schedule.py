@@ -1,31 +1,32 @@
-"""The learning rate (section 5.3) and what else changes in the course of training: pure functions of the step."""
+"""Schedules of the learning rate (section 5.3) and of dropout: pure functions of the step."""
 
 from __future__ import annotations
 
 
 def learning_rate(step: int, d_model: int, warmup_steps: int, factor: float = 1.0) -> float:
-    """Eq. 3: d_model^-0.5 · min(step^-0.5, step · warmup_steps^-1.5), times a factor; steps count from 1."""
+    """Return d_model^-0.5 · min(step^-0.5, step · warmup_steps^-1.5) (Eq. 3) times a factor. Steps start at 1."""
     return float(factor * d_model**-0.5 * min(step**-0.5, step * warmup_steps**-1.5))
 
 
 def cooldown(step: int, steps: int, cooldown_steps: int) -> float:
-    """Ours, not the paper's: a factor that falls from 1 to nearly 0 in a straight line over the last steps.
+    """Return a factor that falls linearly from 1 to almost 0 over the last steps. Not in the paper.
 
-    Eq. 3 still moves far at the end of a short training; a rate that falls lets the weights settle where they are.
+    In a short run the rate of Eq. 3 is still high at the end; the cool-down lets the weights settle.
     """
     return min(1.0, (steps - step + 1) / cooldown_steps) if cooldown_steps else 1.0
 
 
 def word_dropout_share(step: int, steps: int, warmup_steps: int, cooldown_steps: int) -> float:
-    """Ours, not the paper's: words that are left out teach a model not to rely on any; in the cool-down, when it
-    settles, it reads whole sentences again, as in use.
+    """Return the share of word dropout to apply at a step. Not in the paper.
+
+    It ends with the cool-down, so that the model settles on whole sentences, as at inference.
     """
     return 0.0 if step > steps - cooldown_steps else dropout_share(step, warmup_steps)
 
 
 def dropout_share(step: int, warmup_steps: int) -> float:
-    """Ours, not the paper's: how much of its dropout a step has, rising from 0 to 1 in a straight line.
+    """Return the share of dropout to apply at a step, rising linearly from 0 to 1. Not in the paper.
 
-    A small model first learns which words are likely, and only then to look at the source; noise delays that most.
+    A small model first learns which words are frequent and only then to attend to the source; dropout delays that.
     """
     return min(1.0, step / warmup_steps) if warmup_steps else 1.0

@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM: the first lets the step end and saves; a second stops at once."""
+"""Handle SIGINT and SIGTERM: the first finishes the step and saves, a second exits immediately."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from heedful.training.display import say
 
 
 class StopRequest:
-    """`with StopRequest() as stop:` … `stop.signal_number` is set once a signal has come."""
+    """Context manager whose `signal_number` is set when a signal arrives."""
 
     def __init__(self, is_patient: bool = False) -> None:
-        """`is_patient`: a second signal changes nothing. torchrun passes on what its processes may have got already."""
+        """`is_patient`: ignore further signals. torchrun forwards signals that its processes may already have."""
         self.is_patient = is_patient
         self.signal_number: int | None = None
         self._before: dict[int, object] = {}
 
     def __enter__(self) -> StopRequest:
-        # Only the main thread may set handlers; elsewhere whoever owns the process decides.
+        # Only the main thread may set handlers; in another thread the application decides.
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
                 self._before[number] = signal.signal(number, self._handle)
@@ -37,4 +37,5 @@ class StopRequest:
             os._exit(128 + number)
         self.signal_number = number
         name = signal.Signals(number).name
-        say(f"\n{name}: saving after this step{'' if self.is_patient else '; once more to stop at once'}")
+        again = "" if self.is_patient else " Repeat to stop without saving."
+        say(f"\n{name} received: saving after this step.{again}")

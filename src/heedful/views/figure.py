@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 from torch import Tensor
 
 from heedful.decoding.translator import Attention
 from heedful.errors import UsageError
+from heedful.files import write_durably
 from heedful.views.words import group_tokens, weights_of_words
 
 
@@ -45,6 +47,7 @@ def draw_cross_attention(attention: Attention, path: Path) -> None:
     axes.set_xlabel(f"attention over the source, layer {layer + 1} of {len(attention.cross)}, mean of its heads")
     axes.set_ylabel("translation")
     figure.colorbar(image, ax=axes, shrink=0.8, label="weight")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=120, bbox_inches="tight")
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format=path.suffix[1:], dpi=120, bbox_inches="tight")
+    write_durably(path, drawn.getvalue())
     pyplot.close(figure)

@@ -1,0 +1,74 @@
+"""What heedful may replace or delete: only what it wrote itself.
+
+A directory outside a run is heedful's if its MANIFEST.json verifies and lists every file in it. A run is heedful's if
+it has the marker that a trainer writes before anything else; the directories inside it, which may be damaged, are then
+recognised by the names of their files. Links are never followed to replace or delete something: the run directory
+itself may be a link, a link inside it is an error.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Collection, Iterable
+from pathlib import Path
+
+from heedful.errors import InputError, UsageError
+from heedful.files import holds_only, is_empty, read_at_most, write_durably
+from heedful.storage.manifest import NAME as MANIFEST
+from heedful.storage.manifest import verify_manifest
+from heedful.version import __version__
+
+MARKER = ".heedful"
+RUN, LAB = "run", "lab"
+_LONGEST = 128  # bytes of a marker, padded to this length so that one write replaces it whole
+
+
+def claim(directory: Path, kind: str) -> None:
+    """Mark a new or empty directory as heedful's; raise UsageError if it is neither, and not marked already."""
+    if is_ours(directory, kind):
+        return
+    if os.path.lexists(directory) and not is_empty(directory):
+        raise UsageError(f"{directory} exists, and heedful did not write it. Choose another --out, or move it away.")
+    write_durably(directory / MARKER, marker_bytes(kind))
+
+
+def is_ours(directory: Path, kind: str = RUN) -> bool:
+    """Whether the directory carries heedful's marker."""
+    marker = directory / MARKER
+    try:
+        content = json.loads(read_at_most(marker, 2 * _LONGEST)) if not marker.is_symlink() else None
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(content, dict) and content.get("heedful") == kind
+
+
+def marker_bytes(kind: str = RUN) -> bytes:
+    """The content of a marker: what the directory is, and which process wrote to it last."""
+    content = {"heedful": kind, "version": __version__, "process": os.getpid()}
+    return json.dumps(content).ljust(_LONGEST - 1).encode() + b"\n"
+
+
+def may_replace(directory: Path, names: Collection[str]) -> bool:
+    """Whether heedful wrote everything in this directory of files, so that a newer version may take its place."""
+    if not holds_only(directory, {*names, MANIFEST}):
+        return False
+    return is_ours(directory.parent) or _verifies(directory)
+
+
+def _verifies(directory: Path) -> bool:
+    try:
+        listed = verify_manifest(directory, (), InputError)
+    except InputError:
+        return False
+    return {path.name for path in directory.iterdir()} == {*listed, MANIFEST}
+
+
+def require_no_links(paths: Iterable[Path]) -> None:
+    """Raise UsageError for the first of these paths that is a symbolic link."""
+    for path in paths:
+        if path.is_symlink():
+            raise UsageError(
+                f"{path} is a symbolic link. heedful does not follow links inside a run. "
+                "Put the directory itself there, or make the whole run directory a link."
+            )

@@ -1,0 +1,75 @@
+"""A first look at the training text: which languages it is in, and mistakes that no error would show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from heedful import recipes
+from heedful.config import DataConfig
+from heedful.recipes import Settings
+from heedful.text.corpus import Corpus
+from heedful.text.corpus_checks import PairCounter, reversed_validation, same_sides, sample, thinned
+from heedful.text.languages import Languages, disagrees, from_names, identify, language_name, require_code
+
+Say = Callable[[str], None]
+
+_KEYS = ("source_language", "target_language")
+_HOW = "set data.source_language and data.target_language to change them"
+
+
+def with_checked_codes(settings: Settings) -> Settings:
+    """The settings with their language codes in the usual spelling; raise UsageError if one is not a code."""
+    given = settings.get("data", {})
+    checked = {key: require_code(given[key], f"data.{key}") for key in _KEYS if given.get(key)}
+    return recipes.merged(settings, {"data": checked}) if checked else settings
+
+
+def look_at(settings: Settings, train: Corpus, valid: Corpus, say: Say) -> Settings:
+    """Return the settings with their languages; warn of what the first lines of the text show to be wrong."""
+    training, validation = sample(train.pairs()), sample(valid.pairs())
+    few = thinned(training)
+    texts = [pair.source for pair in few], [pair.target for pair in few]
+    found = [identify(text) for text in texts]
+    settings = _with_languages(settings, found, say)
+    for key, code in zip(_KEYS, found, strict=True):
+        stated = settings.get("data", {}).get(key, "")
+        if stated and code and disagrees(stated, code):
+            say(f"warning: {_disagreement(key, stated, code)}")
+    for warning in (same_sides(training, "training"), reversed_validation(few, thinned(validation))):
+        if warning:
+            say(f"warning: {warning}")
+    return settings
+
+
+def counted_pairs(valid: Corpus) -> PairCounter:
+    """To listen to the training text on its way to the token store."""
+    return PairCounter(valid.pairs())
+
+
+def _with_languages(settings: Settings, found: Sequence[str | None], say: Say) -> Settings:
+    """Languages that are not set come from the names of the files, or else from the text, if it is clear."""
+    data = DataConfig(**settings.get("data", {}))
+    given = Languages(data.source_language, data.target_language)
+    if all(given):
+        return settings
+    assumed = from_names(data.source, data.target)
+    names = [Path(files[0]).name for files in (data.source, data.target) if files]
+    origin = f"from the file name{'s' * (len(names) > 1)} {' and '.join(names)}"
+    if assumed is None:
+        assumed, origin = Languages(found[0] or "", found[1] or ""), "as the text shows"
+    languages = Languages(given.source or assumed.source, given.target or assumed.target)
+    if not all(languages) or languages.source == languages.target:
+        say(f"Languages: not known. The model calls them source and target; {_HOW}.")
+        return settings
+    source, target = (f"{language_name(code)} ({code})" for code in languages)
+    say(f"Languages: {source} → {target}, {origin}; {_HOW}.")
+    return recipes.merged(settings, {"data": dict(zip(_KEYS, languages, strict=True))})
+
+
+def _disagreement(key: str, stated: str, found: str) -> str:
+    side = key.removesuffix("_language")
+    return (
+        f"the {side} language is {language_name(stated)} ({stated}), but the {side} text looks like "
+        f"{language_name(found)} ({found}). Check that --source and --target are not exchanged, or set data.{key}."
+    )

@@ -8,7 +8,7 @@ JOEYNMT := .venv-bench-joeynmt
 LIBRE   := .venv-libretranslate
 MODEL   := runs/demo
 
-.PHONY: setup demo test test-slow check faults faults-night lab distributed browser formats bench bench-serve clean
+.PHONY: setup demo test test-slow test-docs check docs faults faults-night lab distributed browser formats bench bench-serve clean
 
 setup: $(READY)
 
@@ -16,7 +16,7 @@ $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "heedful needs Python 3.11 or newer; choose one with: make setup PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[plot,tensorboard,export,serve,dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[plot,tensorboard,export,serve,docs,dev]'
 	@$(BIN)/python -m compileall -q src || true
 	@touch $(READY)
 
@@ -24,23 +24,32 @@ demo: setup
 	$(BIN)/heedful demo --out runs/demo
 
 test: setup
-	$(BIN)/pytest -n 2 -m 'not slow and not faults and not formats and not browser and not distributed' tests
+	$(BIN)/pytest -n 2 -m 'not slow and not faults and not formats and not browser and not distributed and not docs' tests
 
 test-slow: setup
 	$(BIN)/pytest -m slow tests
 
-# Death, damage and malice: docs/reliability.md. HEEDFUL_RECORD=1 writes the outcome there.
+# The documentation site, in docs/_build/html. A warning is an error.
+docs: setup
+	$(BIN)/sphinx-build -W --keep-going -q docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
+# Run every command and code block of README, tutorials and how-to guides.
+test-docs: setup
+	$(BIN)/pytest -n 2 -m docs tests/test_docs_run.py
+
+# Death, damage and malice: docs/explanation/reliability.md. HEEDFUL_RECORD=1 writes the outcome there.
 faults: setup
 	$(BIN)/pytest -n 2 -m faults tests/faults
 
 faults-night: setup
 	HEEDFUL_FAULTS=night HEEDFUL_RECORD=1 $(BIN)/pytest -n 2 -m faults tests/faults
 
-# The experiments behind the paper's claims: docs/lab.md. QUICK=1: to see that they run.
+# The experiments behind the paper's claims: docs/results/lab.md. QUICK=1: to see that they run.
 lab: setup
 	$(BIN)/heedful lab all $(if $(QUICK),--quick --out runs/lab-quick,--out runs/lab)
 
-# Several processes on one run: docs/guide.md.
+# Several processes on one run: docs/how-to/own-data.md.
 distributed: setup
 	$(BIN)/pytest -m distributed tests/distributed
 
@@ -52,7 +61,7 @@ browser: setup
 	  echo "chromium is not installed, and could not be"
 	$(BIN)/pytest -m browser -rs tests/browser
 
-# Packages of ours in the real LibreTranslate: docs/formats.md. Where it does not install, the tests skip and say so.
+# Packages of ours in the real LibreTranslate: docs/how-to/deployment.md. Where it does not install, the tests skip and say so.
 formats: setup $(LIBRE)/.ready
 	$(BIN)/pytest -m formats -rs tests/formats
 
@@ -62,7 +71,7 @@ $(LIBRE)/.ready: Makefile
 	@$(LIBRE)/bin/pip install --quiet --disable-pip-version-check libretranslate==1.9.6 libretranslatepy==2.1.4 && touch $@ || \
 	  { echo "left out, because it does not install: libretranslate"; rm -f $(LIBRE)/bin/libretranslate; }
 
-# Beside the peers, each as it installs: docs/performance.md. A peer that does not install is left out, and said so.
+# Beside the peers, each as it installs: docs/results/performance.md. A peer that does not install is left out, and said so.
 # DATA_ROOT=DIR: train on Multi30k instead of the built-in pair. MODEL=RUN: decode with this model instead of the
 # demo's (with DATA_ROOT, Multi30k's test set). QUICK=1: a smoke run of training that writes nothing.
 bench: $(BENCH)/.ready $(JOEYNMT)/.ready
@@ -79,7 +88,7 @@ ifndef QUICK
 	$(BENCH)/bin/python benchmarks/performance_page.py
 endif
 
-# Servers under load, beside LibreTranslate where `make formats` has installed it: docs/performance.md.
+# Servers under load, beside LibreTranslate where `make formats` has installed it: docs/results/performance.md.
 bench-serve: setup
 	[ -e $(MODEL) ] || $(BIN)/heedful demo --out $(MODEL)
 	$(BIN)/python benchmarks/serve_bench.py --model $(MODEL)
@@ -108,4 +117,4 @@ check: setup
 	$(BIN)/mypy
 
 clean:
-	rm -rf $(VENV) $(BENCH) $(JOEYNMT) $(LIBRE) runs .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(BENCH) $(JOEYNMT) $(LIBRE) docs/_build runs .mypy_cache .ruff_cache .pytest_cache

@@ -4,8 +4,8 @@ make bench, or: python benchmarks/bench.py [--rounds 5] [--data-root DIR] [--qui
 
 Each contender is a process of its own (benchmarks/worker.py). A round gives every contender the same batches, one
 contender after the other, in an order that changes from round to round; what is compared are medians over rounds.
-With --data-root the batches are Multi30k's, otherwise the built-in language pair's. Writes docs/performance.json;
-benchmarks/performance_page.py makes the page and the picture from it.
+With --data-root the batches are Multi30k's, otherwise the built-in language pair's. Writes
+docs/results/performance.json, from which benchmarks/performance_page.py makes the page and the figure.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ VOCABULARY, BATCH_TOKENS, BATCHES_A_ROUND = 8_000, 2_048, 4
 SHAPES = (Shape(3, 256, 1_024, 4, VOCABULARY), Shape(3, 512, 2_048, 8, VOCABULARY))
 ELSEWHERE = {"JoeyNMT": "BENCH_JOEYNMT"}  # variable with the interpreter of one that cannot live with the others
 COLUMNS = (
-    *("", "target tokens/s", "lowest to highest", "against the fastest peer", "share of the ceiling"),
-    *("activations, MiB", "against the leanest peer", "parameters"),
+    *("", "target tokens/s", "range", "relative to the fastest peer", "share of the upper bound"),
+    *("activations, MiB", "relative to the leanest peer", "parameters"),
 )
 MIB = 2**20
 
@@ -198,7 +198,7 @@ def table(
     kept = {name: asdict(result) for name, result in results.items()}
     return {
         "title": f"Training, d_model {shape.d_model}",
-        "measured": measured(threads, f"{data}, at most {BATCH_TOKENS:,} tokens a side", versions),
+        "measured": measured(threads, f"{data}, at most {BATCH_TOKENS:,} tokens per side", versions),
         "columns": list(COLUMNS),
         "rows": rows_of(results, tokens),
         "notes": [f"N {shape.N}, d_ff {shape.d_ff:,}, h {shape.h}, {shape.vocab_size:,} tokens.", *notes],

@@ -5,7 +5,7 @@ python benchmarks/decode_bench.py --model RUN --data-root DIR [--rounds 7] [--th
 Without --model a small one is trained on the built-in language pair first. With --data-root the text is Multi30k's test
 set (the model should be of that pair), otherwise the built-in pair's. Each contender (benchmarks/decoding_peers.py) is
 a process of its own, and waits while another has its turn; all stop where their search does, none at a fixed length.
-Writes docs/performance-decoding.json: tables for benchmarks/performance_page.py.
+Writes docs/results/performance-decoding.json: tables for benchmarks/performance_page.py.
 """
 
 from __future__ import annotations
@@ -203,10 +203,10 @@ def mode_table(mode: Mode, results: dict[str, Result], bleu: dict[str, float], f
                 *([f"{bleu[name]:.2f}", f"{same(result.said, results[HEEDFUL].said):.1%}"] if result.said else []),
             ]
         )
-    columns = ["", "tokens/s", "spread", "sentences/s", "ms a sentence", "heedful is so many times as fast"]
+    columns = ["", "tokens/s", "spread", "sentences/s", "ms per sentence", "heedful's speedup"]
     columns += ["BLEU", f"same as {HEEDFUL}"] if mode.together > 1 else []
     first = next(iter(results.values()))
-    notes = [f"{first.sentences:,} sentences a round, {len(first.seconds)} rounds; medians over rounds."]
+    notes = [f"{first.sentences:,} sentences per round, {len(first.seconds)} rounds; medians over rounds."]
     return {"title": f"Decoding: {mode.title}", "measured": facts, "columns": columns, "rows": rows, "notes": notes}
 
 
@@ -226,16 +226,15 @@ def goals_table(results: dict[str, dict[str, Result]], facts: dict[str, Any]) ->
         "rows": rows,
         "notes": [
             "A ratio is the median of the rounds' ratios.",
-            "Tokens are those of the best hypothesis, its end symbol included; padding and other hypotheses do not "
-            "count.",
-            "Every contender is given the same ids and stops where its own search does. With a length penalty "
-            "CTranslate2 goes on until 4 hypotheses have ended, heedful until no other can win, "
+            "Tokens are those of the best hypothesis with its end token; padding and other hypotheses do not count.",
+            "Every contender gets the same token ids and uses its own stopping rule. With a length penalty "
+            "CTranslate2 continues until 4 hypotheses have ended, heedful until no other can win, "
             "or 4 have ended and no live one is ahead.",
-            "The length penalty is ((5 + |Y|) / 6)^0.6 in heedful and |Y|^0.6 in the others; without one they rank "
-            "hypotheses alike.",
-            "heedful is used as `heedful translate` uses it: freed memory is kept for the next step.",
-            f"In batches, all get the whole text at once: CTranslate2 cuts it into batches of {TOGETHER}, Marian is "
-            f"given {TOGETHER} at a time, heedful takes as many as its token budget holds and fills up as they end.",
+            "The length penalty is ((5 + |Y|) / 6)^0.6 in heedful and |Y|^0.6 in the others; without one, all rank "
+            "hypotheses equally.",
+            "heedful keeps freed memory for the next step, as `heedful translate` does.",
+            f"In batches, all get the whole text at once: CTranslate2 splits it into batches of {TOGETHER}, Marian is "
+            f"given {TOGETHER} at a time, heedful fills its token budget and refills it as sentences end.",
         ],
     }
 

@@ -1,4 +1,4 @@
-"""docs/deviations.md, filled from docs/deviations.json between each `<!-- fill: NAME -->` and its `<!-- end -->`."""
+"""Fill docs/explanation/deviations.md from deviations.json, between `<!-- fill: NAME -->` and `<!-- end -->`."""
 
 from __future__ import annotations
 

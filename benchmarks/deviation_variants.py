@@ -35,7 +35,7 @@ CONSTANT = 1_000  # any number: Adam does not see the size of a loss, only how i
 
 @dataclass(frozen=True)
 class Variant:
-    name: str  # in docs/deviations.json, and of its place in docs/deviations.md
+    name: str  # in docs/explanation/deviations.json, and of its place in docs/explanation/deviations.md
     what: str  # the other choice
     patches: Patches = ()
     model: dict[str, Any] = field(default_factory=dict)  # keys of [model] that differ

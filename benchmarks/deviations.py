@@ -1,4 +1,4 @@
-"""What the deviations from the paper are worth: measures them, and fills docs/deviations.md from docs/deviations.json.
+"""Measure what the deviations from the paper are worth, and fill docs/explanation/deviations.md from its record.
 
 python benchmarks/deviations.py                      # whatever is not measured yet; some 20 minutes on two free cores
 python benchmarks/deviations.py --data-root DIR --subword-nmt PROGRAM   # Multi30k and subword-nmt too
@@ -44,7 +44,7 @@ from heedful.text.tokenizer import Tokenizer, learn
 from heedful.training import loss
 from heedful.training.step import Updater
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[1] / "docs" / "explanation"
 JSON, PAGE = DOCS / "deviations.json", DOCS / "deviations.md"
 
 DATA = DataConfig(builtin=True, builtin_pairs=30_000, vocab_size=1_000)
@@ -188,7 +188,7 @@ def main() -> None:
     names = [variant.name for variant in TRAINING]
     parser.add_argument("--only", nargs="*", choices=names, help="train only these; none: what needs no training")
     parser.add_argument("--processes", type=int, default=2, help="a core each")
-    parser.add_argument("--data-root", type=Path, help="has data/multi30k (docs/data.md)")
+    parser.add_argument("--data-root", type=Path, help="has data/multi30k (docs/reference/data.md)")
     parser.add_argument("--subword-nmt", help="the program, where it is not on the path")
     parser.add_argument("--json", type=Path, default=JSON)
     parser.add_argument("--page", default=str(PAGE), help="the page to fill; '' for none")

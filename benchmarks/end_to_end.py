@@ -5,7 +5,7 @@ make bench, or: python benchmarks/end_to_end.py [--repeats 2] [--steps 300] [--q
 Whole runs cannot take turns, so they follow each other in the order A B B A. Both have the same tokens, batches,
 shape, schedule, Adam and smoothed loss; the loss that they race to is the unsmoothed one, in nats per token,
 measured at the same steps. The loss to reach is the lowest that every run reached; where it falls between two
-validations, the time is interpolated. Writes docs/performance-end-to-end.json.
+validations, the time is interpolated. Writes docs/results/performance-end-to-end.json.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ class Run:
         spent = [sum(self.validations[: i + 1]) for i in range(len(self.walls))]
         return {
             "training alone": [wall - self.start - gone for wall, gone in zip(self.walls, spent, strict=True)],
-            "start-up left out": [wall - self.start for wall in self.walls],
-            "all": self.walls,
+            "without start-up": [wall - self.start for wall in self.walls],
+            "total": self.walls,
         }
 
 
@@ -177,21 +177,21 @@ def rows_of(runs: list[Run], target: float) -> list[list[str]]:
         last = ", ".join(f"{run.losses[-1]:.3f}" for run in own)
         rows.append([side, *cells, f"{statistics.mean(run.start for run in own):.1f}", f"{steps:.0f}", last])
     ratios = [f"{means[THEIRS][name] / means[OURS][name]:.2f} ×" for name in means[OURS]]
-    return [*rows, ["time of the second against the first", *ratios, "", "", ""]]
+    return [*rows, ["second relative to the first", *ratios, "", "", ""]]
 
 
 def table(runs: list[Run], plan: Plan, pairs: int, versions: dict[str, str]) -> Table:
     target, shape = max(min(run.losses) for run in runs), plan.shape
     clocks = [f"{name}, s" for name in runs[0].clocks()]
     return {
-        "title": f"Until a validation loss of {target:.3f} nats per token",
+        "title": f"Time to a validation loss of {target:.3f} nats per token",
         "measured": measured(plan.threads, f"{pairs:,} pairs of the built-in language pair", versions),
-        "columns": ["", *clocks, "start-up, s", "steps", "loss at the end, each run"],
+        "columns": ["", *clocks, "start-up, s", "steps", "final loss, each run"],
         "rows": rows_of(runs, target),
         "notes": [
             f"N {shape.N}, d_model {shape.d_model}, d_ff {shape.d_ff:,}, h {shape.h}, {shape.vocab_size:,} tokens; "
             f"{plan.steps:,} steps of at most {plan.batch_tokens:,} tokens, a validation every {plan.every}; "
-            f"{len(runs) // 2} runs a side, mean (lowest to highest).",
+            f"{len(runs) // 2} runs per side, mean (range).",
         ],
         "raw": {"target": target, "plan": asdict(plan), "runs": [asdict(run) for run in runs]},
     }

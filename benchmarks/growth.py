@@ -1,11 +1,11 @@
 """How cost grows: a training step with the length of its sentences, and preparation with the size of the corpus.
 
 python benchmarks/growth.py [all | lengths | corpus] [--pairs 10000 100000 …] [--threads 2] [--quick]
-python benchmarks/growth.py draw       draws again what docs/performance-growth.json has
+python benchmarks/growth.py draw       draws again what docs/results/performance-growth.json has
 
 Every figure comes from a fresh process. The corpus is the built-in pair's, each line with its own number in it: blocks
 of the same sentences otherwise, so that ten million pairs can be written in a minute. Writes
-docs/performance-growth.json, docs/images/growth-lengths.svg and docs/images/growth-corpus.svg.
+docs/results/performance-growth.json, docs/results/images/growth-lengths.svg and docs/results/images/growth-corpus.svg.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ PHASES = {  # of `preparation.begin`: what is wrapped, and how it is called in t
 
 
 def timed_step(length: int, threads: int, repeats: int) -> dict[str, float]:
-    """The median time of an update of STEP_TOKENS tokens a side in sentences of one length."""
+    """The median time of an update of STEP_TOKENS tokens per side in sentences of one length."""
     import torch
     from memory import Case, batch_of
 
@@ -75,16 +75,16 @@ def lengths_table(threads: int, quick: bool) -> Table:
         peak = in_a_process_of_its_own(way=OURS, case=case)["peak"]
         rows.append([f"{length:,}", f"{STEP_TOKENS // length}", f"{taken['seconds']:.2f}", f"{peak / MIB:,.0f}"])
         print(f"length {length}: {rows[-1]}", file=sys.stderr, flush=True)
-    data = f"random tokens, {STEP_TOKENS:,} a side in every batch; preset {STEP_PRESET}, V {STEP_VOCABULARY:,}"
+    data = f"random tokens, {STEP_TOKENS:,} per side in every batch; preset {STEP_PRESET}, V {STEP_VOCABULARY:,}"
     return {
-        "title": "Growth: a training step and the length of its sentences",
+        "title": "Growth: a training step by sentence length",
         "measured": measured(threads, data, versions("torch")),
-        "columns": ["tokens per sentence", "sentences a batch", "seconds a step", "peak MiB"],
+        "columns": ["tokens per sentence", "sentences per batch", "seconds per step", "peak MiB"],
         "rows": rows,
         "notes": [
-            "Peak memory is that of one forward and backward pass beside weights and gradients, counted by the "
+            "Peak memory of one forward and backward pass, besides weights and gradients, counted by the "
             "profiler (benchmarks/memory.py).",
-            f"Both grow with the length as n^p: p = {exponent(rows, 2):.2f} (time), {exponent(rows, 3):.2f} (memory) "
+            f"Both grow as n^p with length n: p = {exponent(rows, 2):.2f} (time), {exponent(rows, 3):.2f} (memory) "
             "over the two longest.",
         ],
     }
@@ -221,7 +221,7 @@ def corpus_table(sizes: list[int], threads: int) -> Table:
         )
         print(f"{pairs:,} pairs: {rows[-1]}", file=sys.stderr, flush=True)
     return {
-        "title": "Growth: preparation and the size of the corpus",
+        "title": "Growth: preparation by corpus size",
         "measured": measured(
             threads, "the built-in pair, lines numbered; 8,000 tokens", versions("torch", "sentencepiece")
         ),
@@ -232,12 +232,12 @@ def corpus_table(sizes: list[int], threads: int) -> Table:
         ],
         "rows": rows,
         "notes": [
-            "Seconds: everything that `heedful train` does with new text before it trains, the tokenizer included.",
+            "Seconds: all preparation of new text in `heedful train`, including the tokenizer.",
             "MiB before: with torch imported and nothing read.",
             "To the first step: from the start of `heedful train` on prepared text until step 1 is in its log, and the "
             "most memory held until then.",
-            f"Goals: at least {GOAL_PAIRS:,} pairs per minute on two cores; memory that does not grow; at most "
-            f"{GOAL_FIRST_STEP:.0f} s to the first step, whatever the size.",
+            f"Goals: at least {GOAL_PAIRS:,} pairs per minute on two cores; constant memory; at most "
+            f"{GOAL_FIRST_STEP:.0f} s to the first step at any size.",
         ],
     }
 

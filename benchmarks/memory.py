@@ -1,8 +1,8 @@
-"""Peak memory of a training step against the length of its sentences: docs/memory.json, its tables and its picture.
+"""Peak memory of a training step against sentence length: docs/results/memory.json, its tables and its figure.
 
 python benchmarks/memory.py            measures, a fresh process for each figure, then draws
 python benchmarks/memory.py processes  measures only what whole processes take, then draws
-python benchmarks/memory.py draw       draws again what docs/memory.json has
+python benchmarks/memory.py draw       draws again what docs/results/memory.json has
 
 The peak is exact: the profiler notes every allocation and every release, and their running sum has a largest value.
 Weights and gradients are allocated before, and count for nothing.
@@ -35,7 +35,7 @@ from heedful.model.transformer import Transformer
 from heedful.training.loss import batch_loss
 from heedful.training.step import Updater
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[1] / "docs" / "results"
 LENGTHS = (64, 128, 256, 512, 1024, 2048, 4096)
 SPARSE = (64, 256, 1024, 4096)  # for bf16, which a CPU without instructions for it computes very slowly
 SMALL_VOCABULARY = 1_000  # a vocabulary so small that the layers are what is seen
@@ -109,7 +109,7 @@ def measure(way: Way, case: Case) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Process:
-    """Updates of 4,096 tokens a side in sentences of several lengths, as training computes them."""
+    """Updates of 4,096 tokens per side in sentences of several lengths, as training computes them."""
 
     checkpoint: bool
     own_pages: bool  # every block above 1 MiB from the system and back to it; otherwise kept, as `train` does
@@ -204,7 +204,7 @@ def sweep_table(measured: dict[str, Any]) -> str:
 
 def usual_table(measured: dict[str, Any]) -> str:
     rows = [
-        "| a batch of 1,024 tokens a side, MiB | plain attention | heedful | checkpoint_activations |",
+        "| batch of 1,024 tokens per side, MiB | plain attention | heedful | checkpoint_activations |",
         "|---" * 4 + "|",
     ]
     for case in USUAL:
@@ -214,10 +214,10 @@ def usual_table(measured: dict[str, Any]) -> str:
 
 
 def processes_table(measured: dict[str, Any]) -> str:
-    rows = ["| grown by, MiB (processor time, s) | heedful | checkpoint_activations |", "|---" * 3 + "|"]
+    rows = ["| growth, MiB (CPU time, s) | heedful | checkpoint_activations |", "|---" * 3 + "|"]
     names = {
-        False: "freed memory is kept for the next step, as `heedful train` does",
-        True: "freed memory is given back",
+        False: "freed memory kept, as in `heedful train`",
+        True: "freed memory returned to the kernel",
     }
     for own_pages, name in names.items():
         found = [one for one in measured["processes"] if one["own_pages"] == own_pages]
@@ -227,7 +227,7 @@ def processes_table(measured: dict[str, Any]) -> str:
 
 
 def write_tables(measured: dict[str, Any]) -> None:
-    """Between the marks of docs/memory.md; the words around them are written by hand."""
+    """Between the marks of docs/results/memory.md; the words around them are written by hand."""
     page = DOCS / "memory.md"
     text = page.read_text(encoding="utf-8")
     tables = {"lengths": sweep_table, "usual": usual_table, "processes": processes_table}

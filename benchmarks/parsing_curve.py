@@ -2,11 +2,11 @@
 
 python benchmarks/parsing_curve.py TREEBANK [--runs runs/parsing] [--together 2]
 
-TREEBANK has the .mrg files (docs/parsing.md says where from). Every run is recipes/treebank-parsing.toml, with the same
-steps, on every 8th, 4th, 2nd tree, or all; a smaller part is within the larger ones. Runs go side by side, a thread
-each, which is faster than one after the other on all cores. Call it again after an interruption: what is finished
-is not done again, and what has begun goes on. Writes docs/parsing.json after each run, and from it, as
-benchmarks/parsing_page.py does, the table of docs/parsing.md and its picture.
+TREEBANK has the .mrg files (docs/results/parsing.md says where from). Every run is recipes/treebank-parsing.toml, with
+the same steps, on every 8th, 4th, 2nd tree, or all; a smaller part is within the larger ones. Runs go side by side, one
+thread each, which is faster than one after the other on all cores. Call it again after an interruption: what is
+finished is not done again, and what has begun goes on. Writes docs/results/parsing.json after each run, and from it, as
+benchmarks/parsing_page.py does, the table of docs/results/parsing.md and its picture.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def main() -> None:
     parser.add_argument("--runs", type=Path, default=ROOT / "runs" / "parsing")
     parser.add_argument("--together", type=int, default=2, help="runs at a time, a thread each")
     parser.add_argument("--steps", type=int, default=settings.training.steps, help="default: the recipe's")
-    parser.add_argument("--docs", type=Path, default=ROOT / "docs", help="where parsing.json and parsing.md are")
+    parser.add_argument("--docs", type=Path, default=parsing_page.DOCS, help="where parsing.json and parsing.md are")
     options = parser.parse_args()
     runs = options.runs.absolute()
     runs.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The results in docs/parsing.md, and their picture, from docs/parsing.json: python benchmarks/parsing_page.py
+"""Write the results and the figure of docs/results/parsing.md from parsing.json: python benchmarks/parsing_page.py
 
 benchmarks/parsing_curve.py writes the figures and calls this; nothing between the marks is written by hand.
 """
@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[1] / "docs" / "results"
 BEGIN, END = "<!-- results: benchmarks/parsing_page.py -->", "<!-- end of results -->"
 NOT_RUN = "Not run yet."
 PICTURE = "images/parsing.png"
@@ -24,7 +24,7 @@ def block(content: dict[str, Any] | None) -> str:
     first, sizes = rows[0], sorted({row["parameters"] for row in rows})
     lines = [
         f"{' to '.join(f'{size:,}' for size in (sizes[0], sizes[-1])[: len(sizes)])} parameters, "
-        f"{first['steps']:,} steps, one thread a run, {content['together']} runs at a time; scores of the averaged "
+        f"{first['steps']:,} steps, one thread per run, {content['together']} runs at a time; scores of the averaged "
         f"model on {first['valid']['sentences']} validation and {first['test']['sentences']} test sentences.",
         "",
         "| training trees | epochs | training time | validation F1 | test F1 | precision | recall "

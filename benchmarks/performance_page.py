@@ -1,4 +1,4 @@
-"""The tables in docs/performance.md, and its pictures, from what the benchmarks wrote.
+"""The tables in docs/results/performance.md, and its pictures, from what the benchmarks wrote.
 
 python benchmarks/performance_page.py
 
@@ -28,15 +28,15 @@ FILES = {
 }
 NOT_RUN = "Not measured yet."
 PICTURES = {
-    "training": [("images/performance.png", "Training speed of each contender, and the ceiling")],
-    "end-to-end": [("images/performance-end-to-end.png", "Validation loss against time, each run")],
+    "training": [("images/performance.png", "Training speed of each contender and the upper bound")],
+    "end-to-end": [("images/performance-end-to-end.png", "Validation loss over time, one line per run")],
     "growth": [
-        ("images/growth-lengths.svg", "Time and memory of a step over the length of its sentences"),
-        ("images/growth-corpus.svg", "Time and memory of preparation and first step over the size of the corpus"),
+        ("images/growth-lengths.svg", "Time and memory of a step by sentence length"),
+        ("images/growth-corpus.svg", "Time and memory of preparation and first step by corpus size"),
     ],
 }
 # Names of training_peers.py, which is not imported: a page can be made where no torch is.
-OURS, CEILINGS = "heedful", ("matrix products alone", "matrix products without padding")
+OURS, CEILINGS = "heedful", ("matrix products only", "matrix products, no padding")
 OUR_COLOUR, PEER_COLOUR, CEILING_COLOUR = "#1f4e9c", "#9aa5b1", "#c1272d"
 _PLACE = re.compile(r"(<!-- fill: ([\w-]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
@@ -149,5 +149,5 @@ def write(docs: Path = DOCS) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--docs", type=Path, default=DOCS, help="where performance*.json and performance.md are (docs)")
+    parser.add_argument("--docs", type=Path, default=DOCS, help="where performance*.json and performance.md are")
     write(parser.parse_args().docs)

@@ -1,4 +1,4 @@
-"""Scores a finished run, and enters it in docs/results.json and docs/results.md.
+"""Scores a finished run, and enters it in docs/results/results.json and docs/results/results.md.
 
 python benchmarks/results.py recipes/multi30k-en-de.toml RUN --data-root DIR [--commit HASH] [--note TEXT] [--alpha A]
 python benchmarks/results.py none RUN --data-root DIR          a run from text files, without a recipe
@@ -90,7 +90,7 @@ def entry_of(
 
 
 def named(paths: tuple[str, ...], data: Path) -> str:
-    """A side's one file, as docs/data.md names it."""
+    """A side's one file, as docs/reference/data.md names it."""
     (path,) = paths
     try:
         return Path(path).relative_to(data).as_posix()
@@ -265,14 +265,14 @@ def commit_here() -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Enters a finished run in docs/results.md.")
+    parser = argparse.ArgumentParser(description="Enters a finished run in docs/results/results.md.")
     parser.add_argument("recipe", help=f'a recipe of recipes/, or "{NONE}"')
     parser.add_argument("run", type=Path)
     parser.add_argument("--data-root", type=Path, required=True, help="has data/, as for heedful train")
     parser.add_argument("--commit", help='that the run was trained with (default: HEAD; "": not known)')
     parser.add_argument("--note", default="", help="what else to know of the run, for example of its time")
     parser.add_argument("--alpha", type=float, help="length penalty to score with (default: the run's own)")
-    parser.add_argument("--docs", type=Path, default=ROOT / "docs", help="where results.json and results.md are")
+    parser.add_argument("--docs", type=Path, default=results_page.DOCS, help="where results.json and results.md are")
     options = parser.parse_args()
     recipe_file = None if options.recipe == NONE else Path(options.recipe)
     run, data = RunDirectory(options.run.absolute()), options.data_root.absolute() / "data"

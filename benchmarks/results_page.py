@@ -1,4 +1,4 @@
-"""The real text's part of docs/results.md, and its pictures, from docs/results.json: python benchmarks/results_page.py
+"""Write the results on real text, and their figures, from docs/results/results.json: python benchmarks/results_page.py
 
 benchmarks/results.py writes the figures and calls this; nothing between the marks is written by hand.
 """
@@ -11,7 +11,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[1] / "docs" / "results"
 BEGIN, END = "<!-- results: benchmarks/results_page.py -->", "<!-- end of results -->"
 NOT_RUN = "Not run yet."
 # What others report for a recipe's shape and text: recipe → set, BLEU, who.
@@ -46,7 +46,7 @@ def block(content: Entry | None) -> str:
 
 
 def _title(run: Entry) -> str:
-    return f"[{run['name']}](../{run['recipe']})" if run["recipe"] else run["name"]
+    return f"[{run['name']}](../../{run['recipe']})" if run["recipe"] else run["name"]
 
 
 def _row(*cells: str) -> str:
@@ -105,7 +105,7 @@ def _details(runs: list[Entry]) -> list[str]:
     return [
         f"### {first['name']}",
         "",
-        "```",
+        "```bash",
         *(run["command"] for run in runs),
         "```",
         "",
@@ -113,15 +113,15 @@ def _details(runs: list[Entry]) -> list[str]:
         *_published(runs),
         f"- `{score['BLEU']['signature']}`, `{score['chrF']['signature']}`",
         *(f"- {machine}" for machine in dict.fromkeys(_machine(run) for run in runs)),
-        f"- data, with the first digits of its sha256 ([data.md](data.md) has them all): {data}",
+        f"- data, with the start of each SHA-256 ([all digests](../reference/data.md#corpora-of-the-recipes)): {data}",
         "",
-        f"![Validation loss and BLEU over the steps of {first['name']}]({picture(first['name'])})",
+        f"![Validation loss and BLEU by training step of {first['name']}]({picture(first['name'])})",
     ]
 
 
 def _machine(run: Entry) -> str:
     machine, commit = run["machine"], run["commit"]
-    source = f"commit {commit}" if commit else "the commit it was trained with was not recorded"
+    source = f"commit {commit}" if commit else "commit not recorded"
     return (
         f"{machine['processor']}, {machine['threads']} of {machine['cores']} cores, torch {machine['torch']}, "
         f"Python {machine['python']}; {source}{'; ' if run['note'] else ''}{run['note']}"

@@ -4,7 +4,7 @@ python benchmarks/serve_bench.py --model RUN [--clients 1 8 32] [--seconds 8] [-
 
 All with the same model. They run one at a time, in turns. A client asks for one sentence of the built-in pair at a
 time, and for the next as soon as it is answered. LibreTranslate is measured where `make formats` has installed it
-(.venv-libretranslate), offline. Writes docs/performance-serving.json.
+(.venv-libretranslate), offline. Writes docs/results/performance-serving.json.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 python benchmarks/startup.py MODEL [--repeats 15] [--sentence TEXT] [--out FILE]
 
 The two take turns, a fresh process each time. What is ours is the difference between neighbours: torch is imported
-in both. Writes docs/performance-startup.json. With --shares it says instead what our own time consists of.
+in both. Writes docs/results/performance-startup.json. With --shares it says instead what our own time consists of.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def over(taken: dict[str, list[Taken]]) -> list[Taken]:
 
 
 def table(taken: dict[str, list[Taken]], facts: dict[str, Any]) -> Table:
-    lines = {**taken, "heedful's own (the difference)": over(taken)}
+    lines = {**taken, "heedful's own time (the difference)": over(taken)}
     rows = [
         [name, *_figures([one.wall for one in found]), *_figures([one.processor for one in found])]
         for name, found in lines.items()
@@ -79,7 +79,7 @@ def table(taken: dict[str, list[Taken]], facts: dict[str, Any]) -> Table:
         "columns": ["", "seconds", "spread", "processor seconds", "spread"],
         "rows": rows,
         "notes": [
-            f"Medians of {len(taken[OURS])} runs, a fresh process each, in turns; the files are in the disk's cache.",
+            f"Medians of {len(taken[OURS])} runs, each a fresh process, alternating; files are in the page cache.",
             f"Goal: at most {GOAL} s over importing torch; measured {own:.2f} s.",
         ],
     }

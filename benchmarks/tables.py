@@ -1,4 +1,4 @@
-"""What every benchmark writes, and docs/performance.md shows: tables with the circumstances they were measured in.
+"""Tables that every benchmark writes and docs/results/performance.md shows, with how they were measured.
 
 A file has a list of them: {"title", "measured": {"commit", "versions", "threads", "data", "when"}, "columns", "rows",
 "notes"}; whatever else a benchmark wants to keep of its raw figures stands beside these.
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-DOCS = ROOT / "docs"
+DOCS = ROOT / "docs" / "results"
 
 Table = dict[str, Any]
 

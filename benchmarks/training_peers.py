@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 Step = Callable[[int], float]
 LEARNING_RATE = 1e-4
-OURS, CEILING, NO_PADDING = "heedful", "matrix products alone", "matrix products without padding"
+OURS, CEILING, NO_PADDING = "heedful", "matrix products only", "matrix products, no padding"
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""benchmarks/: what is measured is what is said, and docs/performance.md says what was measured."""
+"""benchmarks/: what is measured is what is said, and docs/results/performance.md says what was measured."""
 
 from __future__ import annotations
 
@@ -125,10 +125,10 @@ def test_the_table_has_medians_spread_and_ratios() -> None:
         "heedful": result(1.0, 2.0, 9.0, activations=30 * mib),
         "slow": result(4.0, 5.0, 8.0, activations=50 * mib),
         "slower": result(9.0, 10.0, 10.0, activations=40 * mib),
-        "matrix products alone": result(1.5, 1.5, 1.5),
+        "matrix products only": result(1.5, 1.5, 1.5),
     }
     found = bench.rows_of(results, tokens=9_000)
-    assert [row[0] for row in found] == ["matrix products alone", "**heedful**", "slow", "slower"]
+    assert [row[0] for row in found] == ["matrix products only", "**heedful**", "slow", "slower"]
     assert found[1] == ["**heedful**", "4,500", "1,000 to 9,000", "2.50 ×", "75%", "30", "75%", "10"]
     assert found[2] == ["slow", "1,800", "1,125 to 2,250", "1.00 ×", "30%", "50", "125%", "10"]
     assert found[0][5:7] == ["–", "–"]
@@ -153,7 +153,7 @@ def test_the_time_to_a_loss_lies_on_the_line_between_validations() -> None:
     assert end_to_end.reached([10.0, 20.0, 30.0], [5.0, 3.0, 2.0], 2.0) == 30.0
     assert end_to_end.reached([10.0, 20.0], [5.0, 3.0], 6.0) == 10.0
     run = end_to_end.Run("x", 2.0, [5, 10], [3.0, 2.0], [7.0, 12.0], [1.0, 1.5])
-    assert run.clocks() == {"training alone": [4.0, 7.5], "start-up left out": [5.0, 10.0], "all": [7.0, 12.0]}
+    assert run.clocks() == {"training alone": [4.0, 7.5], "without start-up": [5.0, 10.0], "total": [7.0, 12.0]}
     sides = [side == end_to_end.OURS for side in end_to_end.order(2)]
     assert sides == [True, False, False, True]
 
@@ -172,7 +172,7 @@ def test_a_log_is_read_as_it_grows(tmp_path: Path) -> None:
 
 
 def test_the_page_is_drawn_from_the_figures() -> None:
-    docs = ROOT / "docs"
+    docs = ROOT / "docs" / "results"
     page = (docs / "performance.md").read_text(encoding="utf-8")
     assert performance_page.places(page) == list(performance_page.FILES)
     assert performance_page.filled(page, performance_page.read(docs)) == page
@@ -180,7 +180,7 @@ def test_the_page_is_drawn_from_the_figures() -> None:
 
 def test_tables_and_pictures_are_made_of_what_is_there(tmp_path: Path) -> None:
     measured = {"commit": "abc", "versions": {"torch": "2.13"}, "threads": 2, "data": "some", "when": "today"}
-    names = ("heedful", "slow", "matrix products alone")
+    names = ("heedful", "slow", "matrix products only")
     raw = {"tokens": 100, "results": {name: {"seconds": [1.0, 2.0]} for name in names}}
     one = {"title": "One", "measured": measured, "columns": ["a", "b"], "rows": [["x", 1]], "notes": ["so"], "raw": raw}
     (tmp_path / "performance.json").write_text(json.dumps([one, {**one, "title": "Two"}]))

@@ -1,4 +1,4 @@
-"""Choices of docs/deviations.md that no other test holds, and that its benchmark's patches still take hold."""
+"""Choices of docs/explanation/deviations.md that no other test covers, and that its benchmark still patches them."""
 
 from __future__ import annotations
 

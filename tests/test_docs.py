@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/[!_]*/*.md"), *ROOT.glob("docs/*.md")])
 SOURCES = sorted([*ROOT.glob("src/**/*.py"), ROOT / "Makefile", ROOT / "pyproject.toml", *ROOT.glob("recipes/*.toml")])
 
 
@@ -25,15 +25,27 @@ def test_nothing_is_left_to_fill_in(document: Path) -> None:
 
 def test_documents_that_the_source_cites_exist() -> None:
     for source in SOURCES:
-        for cited in re.findall(r"docs/[\w-]+\.md", source.read_text(encoding="utf-8")):
+        for cited in re.findall(r"docs/[\w/-]+\.md", source.read_text(encoding="utf-8")):
             assert (ROOT / cited).is_file(), f"{source} cites {cited}"
 
 
-def test_the_readme_names_commands_that_exist() -> None:
+def test_commands_in_code_blocks_exist() -> None:
     from heedful.cli.main import build_parser
 
     _, commands = build_parser()
     for document in DOCUMENTS:
-        for line in document.read_text(encoding="utf-8").split("\n"):
-            if found := re.match(r"\s*(?:\$ )?(?:echo .*\| )?(?:\.venv/bin/)?heedful ([a-z]+)", line):
-                assert found.group(1) in commands, line
+        for block in re.findall(r"^```\w*\n(.*?)^```$", document.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
+            for name in re.findall(r"^(?:\$ )?(?:echo .*\| )?(?:\.venv/bin/)?heedful ([a-z]+)", block, re.MULTILINE):
+                assert name in commands, f"{document.name}: heedful {name}"
+
+
+# Prose that is still to be split: tables whose cells hold sentences.
+LONG_CELLS = {"README.md", "own-data.md", "serving.md"}
+
+
+@pytest.mark.parametrize("document", [d for d in DOCUMENTS if d.name not in LONG_CELLS], ids=lambda path: path.name)
+def test_table_cells_hold_facts_not_paragraphs(document: Path) -> None:
+    """At most a dozen words, a code span counted as one; reasoning goes below the table."""
+    rows = [line for line in document.read_text(encoding="utf-8").split("\n") if line.lstrip().startswith("| ")]
+    cells = [cell for row in rows for cell in re.split(r"(?<!\\)\|", re.sub(r"`[^`]*`", "code", row))]
+    assert [cell for cell in cells if len(cell.split()) > 13] == []

@@ -118,11 +118,14 @@ def test_at_most_sixty_options():
 
 
 def test_every_option_is_explained():
-    _, commands = build_parser()
-    for parser in commands.values():
-        text = parser.format_help()
-        for action in parser._actions:
-            assert all(option in text for option in action.option_strings)
+    parser, commands = build_parser()
+    silent = [
+        f"{one.prog} {' '.join(action.option_strings) or action.dest}"
+        for one in (parser, *commands.values())
+        for action in one._actions
+        if not (action.help or "").strip()
+    ]
+    assert silent == ["heedful command"]  # the list of commands explains itself
 
 
 UNSAFE = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "marshal", "shelve"}

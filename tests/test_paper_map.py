@@ -1,10 +1,11 @@
-"""docs/paper.md and docs/deviations.md name code and tests: each exists. The effects of the latter are the record's."""
+"""The code and tests that the paper map and the deviations name exist; measured effects equal their record."""
 
 import importlib
 import json
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,25 +14,38 @@ sys.path.append(str(ROOT / "benchmarks"))
 
 from deviation_page import effects, filled, places
 
-MAP = (ROOT / "docs" / "paper.md").read_text(encoding="utf-8")
+MAP = (ROOT / "docs" / "explanation" / "paper-map.md").read_text(encoding="utf-8")
 ROWS = [line for line in MAP.split("\n") if line.startswith("|")]
 NAMES = sorted(set(re.findall(r"`(heedful\.[\w.]+)`", "\n".join(ROWS))))
 TESTS = sorted(set(re.findall(r"`(test_\w+)`", "\n".join(ROWS))))
 FILES = sorted(set(re.findall(r"`(tests/[\w/]+\.py)`", MAP)))
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_the_code_exists(name: str) -> None:
+def resolved(name: str) -> tuple[Any, str]:
+    """The object of a dotted name, and the module that the name gives for it."""
     parts = name.split(".")
     for depth in range(len(parts), 0, -1):
         try:
-            found = importlib.import_module(".".join(parts[:depth]))
+            found: Any = importlib.import_module(".".join(parts[:depth]))
         except ModuleNotFoundError:
             continue
         for part in parts[depth:]:
             found = getattr(found, part)
-        return
+        return found, ".".join(parts[:depth])
     pytest.fail(f"no module of {name} can be imported")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_code_exists_where_the_map_says(name: str) -> None:
+    found, module = resolved(name)
+    home = getattr(found, "__module__", module)  # a constant does not know its module
+    assert home == module, f"{name} is defined in {home}"
+
+
+def test_a_re_export_is_told_from_a_definition() -> None:
+    found, module = resolved("heedful.model.transformer.Embedding")
+    assert module == "heedful.model.transformer"
+    assert found.__module__ == "heedful.model.embeddings"
 
 
 @pytest.mark.parametrize("name", TESTS)
@@ -51,8 +65,8 @@ def test_every_row_names_code_and_a_test() -> None:
         assert "`test" in row, row
 
 
-DEVIATIONS = (ROOT / "docs" / "deviations.md").read_text(encoding="utf-8")
-RECORD = json.loads((ROOT / "docs" / "deviations.json").read_text(encoding="utf-8"))
+DEVIATIONS = (ROOT / "docs" / "explanation" / "deviations.md").read_text(encoding="utf-8")
+RECORD = json.loads((ROOT / "docs" / "explanation" / "deviations.json").read_text(encoding="utf-8"))
 ALL_TESTS = {
     name
     for path in (ROOT / "tests").rglob("test_*.py")
@@ -65,15 +79,16 @@ def test_the_test_of_a_deviation_exists(name: str) -> None:
     assert name in ALL_TESTS
 
 
-def test_every_deviation_has_all_six_cells_and_a_test() -> None:
-    before_the_figures = DEVIATIONS.split("## Measured")[0]
-    rows = [line for line in before_the_figures.split("\n") if re.match(r"\| (?!what \|)", line)]
-    assert len(rows) > 30
-    for row in rows:
-        cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", row)[1:-1]]
-        assert len(cells) == 6, row
-        assert all(cells), row
-        assert re.fullmatch(r"(`test_\w+`(, )?)+", cells[5]), row
+FIELDS = ("Paper", "heedful", "Why", "Effect", "Tests")
+
+
+def test_every_deviation_has_all_fields_and_a_test() -> None:
+    entries = DEVIATIONS.split("## Measured")[0].split("\n### ")[1:]
+    assert len(entries) > 30
+    for entry in entries:
+        said = dict(re.findall(r"^- \*\*(\w+):\*\* (.+)$", entry, re.MULTILINE))
+        assert tuple(said) == FIELDS, entry
+        assert re.fullmatch(r"(`test_\w+`(, )?)+", said["Tests"]), entry
 
 
 def test_the_effects_are_those_of_the_record() -> None:

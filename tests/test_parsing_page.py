@@ -1,4 +1,4 @@
-"""docs/parsing.md says what benchmarks/parsing_curve.py measured, and nothing else."""
+"""docs/results/parsing.md says what benchmarks/parsing_curve.py measured, and nothing else."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ sys.path.append(str(ROOT / "benchmarks"))
 
 import parsing_page
 
-DATA, PAGE = ROOT / "docs" / "parsing.json", ROOT / "docs" / "parsing.md"
+DATA, PAGE = ROOT / "docs" / "results" / "parsing.json", ROOT / "docs" / "results" / "parsing.md"
 
 
 def test_the_page_is_drawn_from_the_figures() -> None:

@@ -1,4 +1,4 @@
-"""The recipes for real text: what they promise, and that docs/data.md has what they read. The text is not needed."""
+"""The recipes for real text: what they promise, and that docs/reference/data.md lists what they read."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RECIPES = {
     "europarl-en-de": ("europarl-en-de", "en", "de", "", ("test",)),
 }
 ROW = re.compile(r"^\| `([\w./-]+\.gz)` \| `([0-9a-f]{64})` \|$", re.MULTILINE)
-DIGESTS = dict(ROW.findall((ROOT / "docs" / "data.md").read_text(encoding="utf-8")))
+DIGESTS = dict(ROW.findall((ROOT / "docs" / "reference" / "data.md").read_text(encoding="utf-8")))
 
 
 def path(name: str) -> Path:
@@ -58,7 +58,7 @@ def test_each_reads_the_text_that_its_name_says(name: str) -> None:
 def test_each_begins_with_its_command(name: str) -> None:
     head = path(name).read_text(encoding="utf-8").partition("[data]")[0]
     assert f"heedful train recipes/{name}.toml --data-root DIR --out runs/" in head
-    assert "docs/data.md" in head
+    assert "docs/reference/data.md" in head
 
 
 def test_the_published_recipe_has_the_published_model() -> None:

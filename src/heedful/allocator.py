@@ -2,7 +2,7 @@
 
 glibc returns every large tensor to the kernel when it is freed, and the next step faults its pages in again, one by
 one. Told to keep them, a training step on a CPU takes 20-35 % less time; the process grows larger than its tensors,
-because the heap keeps gaps (docs/memory.md).
+because the heap keeps gaps (docs/results/memory.md).
 """
 
 from __future__ import annotations

@@ -49,20 +49,20 @@ def _one_of(config: object, section: str, name: str, allowed: tuple[str, ...]) -
 class DataConfig:
     """[data]: which text, and which of its pairs are used."""
 
-    builtin: bool = False  # the built-in English-German pair instead of files
-    builtin_pairs: int = 100_000  # how much of it
-    source: tuple[str, ...] = ()  # files: plain, .gz, or .tsv with both sides
-    target: tuple[str, ...] = ()  # as many files as `source`; none where `source` is .tsv
-    valid_source: tuple[str, ...] = ()
-    valid_target: tuple[str, ...] = ()
-    source_language: str = ""  # a code such as "en"; from the file names or the text unless set
-    target_language: str = ""
-    tokenizer: str = ""  # a ready SentencePiece model instead of learning one
-    vocab_size: int = 37_000  # tokens, one vocabulary for both sides; lowered where the corpus has fewer
-    bpe_dropout: float = 0.0  # share of its merges left out at random in training; 0: none, as in the paper
-    max_length: int = 256  # tokens with the end symbol; a pair with a longer side is left out
-    max_ratio: float = 4.0  # tokens of the longer side over those of the shorter; a more uneven pair is left out
-    lowercase: bool = False  # both sides, in training and in use
+    builtin: bool = False  # train on the built-in English-German corpus instead of files
+    builtin_pairs: int = 100_000  # sentence pairs taken from the built-in corpus
+    source: tuple[str, ...] = ()  # training files, source side: plain, .gz, or .tsv with both sides
+    target: tuple[str, ...] = ()  # training files, target side: one per source file; empty for .tsv
+    valid_source: tuple[str, ...] = ()  # validation files, source side
+    valid_target: tuple[str, ...] = ()  # validation files, target side
+    source_language: str = ""  # language code such as "en"; found in file names or text unless set
+    target_language: str = ""  # language code such as "de"
+    tokenizer: str = ""  # path of a SentencePiece model to use instead of learning one
+    vocab_size: int = 37_000  # size of the shared vocabulary in tokens; lowered for a small corpus
+    bpe_dropout: float = 0.0  # share of BPE merges skipped at random in training; 0: none, as in the paper
+    max_length: int = 256  # longest side in tokens, with the end token; longer pairs are dropped
+    max_ratio: float = 4.0  # largest length ratio of the two sides in tokens; other pairs are dropped
+    lowercase: bool = False  # lower-case both sides, in training and in use
 
     def __post_init__(self) -> None:
         _at_least(self, "data", 2, "max_length")
@@ -78,19 +78,19 @@ class DataConfig:
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """[model]: the shape, section 3 and Table 3 of the paper."""
+    """The model's shape: the [model] section of a recipe (section 3 and Table 3 of the paper)."""
 
     vocab_size: int = 37_000  # from the tokenizer, not a key of a recipe
-    N: int = 6  # layers of the encoder, and of the decoder
-    d_model: int = 512  # width of every position
+    N: int = 6  # encoder layers, and as many decoder layers
+    d_model: int = 512  # width of the residual stream
     d_ff: int = 2048  # inner width of the feed-forward layers
     h: int = 8  # attention heads
     d_k: int = 0  # width of a head's queries and keys; 0: d_model / h
     d_v: int = 0  # width of a head's values; 0: d_model / h
     dropout: float = 0.1  # residual dropout, section 5.4
-    attention_dropout: float = 0.0  # on the attention weights
-    word_dropout: float = 0.0  # share of tokens, of both sides, read as nothing but their position until the cool-down
-    positions: str = "sinusoidal"  # or "learned", Table 3 (E)
+    attention_dropout: float = 0.0  # dropout on the attention weights
+    word_dropout: float = 0.0  # share of input tokens whose embedding is zeroed; off during the cooldown
+    positions: str = "sinusoidal"  # "sinusoidal" or "learned", Table 3 (E)
     max_positions: int = 512  # size of the table of learned positions
 
     def __post_init__(self) -> None:
@@ -115,29 +115,29 @@ class ModelConfig:
 class TrainingConfig:
     """[training]: section 5."""
 
-    steps: int = 100_000  # updates
-    seed: int = 1  # of weights, batches and dropout
-    batch_tokens: int = 25_000  # most padded tokens on either side of a batch
-    accumulate: int = 1  # batches an update
-    optimizer: str = "adam"  # or "muon", which is not the paper's
-    warmup_steps: int = 4_000
+    steps: int = 100_000  # optimizer updates
+    seed: int = 1  # random seed of weights, batch order and dropout
+    batch_tokens: int = 25_000  # batch size: most padded tokens on either side
+    accumulate: int = 1  # gradient accumulation: batches per update
+    optimizer: str = "adam"  # "adam", as in the paper, or "muon"
+    warmup_steps: int = 4_000  # steps until the learning rate peaks, Eq. 3
     learning_rate: float = 1.0  # factor on the paper's schedule, Eq. 3
-    cooldown_steps: int = 0  # last steps, in which the rate falls to 0; 0: none, as in the paper
-    dropout_warmup_steps: int = 0  # first steps, in which dropout rises from 0, and data.bpe_dropout; 0: none
-    bidirectional_steps: int = 0  # first steps, in which every other batch is reversed: target → source; 0: none
-    label_smoothing: float = 0.1
-    clip_norm: float = 0.0  # largest norm of the gradient; 0: no clipping, as in the paper
+    cooldown_steps: int = 0  # last steps, with a linear decay to 0; 0: none, as in the paper
+    dropout_warmup_steps: int = 0  # first steps, over which dropout and bpe_dropout rise from 0; 0: none
+    bidirectional_steps: int = 0  # first steps, with every other batch reversed (target → source); 0: none
+    label_smoothing: float = 0.1  # probability spread over the vocabulary, section 5.4
+    clip_norm: float = 0.0  # largest gradient norm; 0: no clipping, as in the paper
     precision: str = "fp32"  # "bf16" or "fp16": autocast
-    checkpoint_activations: bool = False  # layers computed again in the backward pass: less memory, same result
-    non_finite: str = "stop"  # or "skip": what to do when the loss or a gradient is not finite
-    log_every: int = 10  # steps
-    validate_every: int = 1_000  # steps
-    save_every: int = 1_000  # steps
-    keep: int = 0  # checkpoints; 0: as many as `average`, at least 2
-    average: int = 5  # checkpoints in the final model
-    patience: int = 0  # validations without improvement before stopping; 0: never
-    threads: int = 0  # 0: all cores
-    init: str = ""  # a MODEL to begin from (fine-tuning): its weights, shape and tokenizer
+    checkpoint_activations: bool = False  # recompute layers in the backward pass: less memory, same result
+    non_finite: str = "stop"  # "stop" or "skip" when the loss or a gradient is not finite
+    log_every: int = 10  # steps between log lines
+    validate_every: int = 1_000  # steps between validations
+    save_every: int = 1_000  # steps between checkpoints
+    keep: int = 0  # checkpoints kept; 0: as many as `average`, at least 2
+    average: int = 5  # checkpoints averaged into the final model
+    patience: int = 0  # early stopping: validations without improvement; 0: never
+    threads: int = 0  # CPU threads; 0: all cores
+    init: str = ""  # MODEL to fine-tune: its weights, shape and tokenizer
 
     def __post_init__(self) -> None:
         one = ("steps", "batch_tokens", "accumulate", "warmup_steps", "log_every")
@@ -163,10 +163,10 @@ class TrainingConfig:
 class DecodingConfig:
     """[decoding]: section 6.1."""
 
-    beam: int = 4
-    alpha: float = 0.6  # length penalty ((5 + |Y|) / 6) ** alpha
-    max_extra: int = 50  # most tokens of the output beyond those of the input
-    batch_tokens: int = 16_384  # most padded source tokens, times the beam, searched side by side
+    beam: int = 4  # beam width; 1 is greedy search
+    alpha: float = 0.6  # length penalty: scores are divided by ((5 + |Y|) / 6) ** alpha
+    max_extra: int = 50  # most output tokens beyond the input length
+    batch_tokens: int = 16_384  # batch size: most padded source tokens × beam width
 
     def __post_init__(self) -> None:
         _at_least(self, "decoding", 1, "beam", "batch_tokens")

@@ -1,17 +1,17 @@
-"""Every way heedful can say no.
+"""Every exception that heedful raises.
 
-HeedfulError                    one message for a person; `exit_code` is the command line's answer
-├── UsageError             2    a wrong option, or options that do not go together
-│   └── ConfigError        2    a recipe: unknown key, wrong type, value out of range, rules between keys
-├── InputError             3    what was given to read
-│   ├── CorpusError        3    text files: missing, empty, not UTF-8, unequal sides (names file:line)
-│   ├── TokenizerError     3    a tokenizer that cannot be learnt, read or used
-│   │   └── VocabularyTooSmallError 3    fewer tokens asked for than the text has characters
-│   ├── ModelError         3    a MODEL directory: missing, damaged, of another format
-│   ├── CheckpointError    3    a RUN: no valid checkpoint, or it began with something else
-│   └── NonFiniteError     3    the loss or a gradient is not a number
+HeedfulError                    base class: one message for the user, and an exit code
+├── UsageError             2    a wrong option, or options that exclude each other
+│   └── ConfigError        2    a recipe: unknown key, wrong type, value out of range
+├── InputError             3    unusable input
+│   ├── CorpusError        3    text files: missing, empty, not UTF-8, unequal sides
+│   ├── TokenizerError     3    a tokenizer that cannot be learned, read or used
+│   │   └── VocabularyTooSmallError 3    data.vocab_size is below the characters of the text
+│   ├── ModelError         3    a MODEL directory: missing, damaged or in another format
+│   ├── CheckpointError    3    a RUN: no valid checkpoint, or started with other settings
+│   └── NonFiniteError     3    the loss or a gradient is NaN or infinite
 ├── MachineError           4    disk full, out of memory
-└── Interrupted      130/143    a signal, after saving
+└── Interrupted      130/143    SIGINT or SIGTERM, after saving
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from collections.abc import Iterable
 
 
 class HeedfulError(Exception):
-    """Base of all: the message says what was wrong, what was given, what is allowed, what to do."""
+    """Base class of all errors. The message says what happened, what is allowed and what to do next."""
 
     exit_code = 1
 

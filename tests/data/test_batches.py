@@ -261,7 +261,7 @@ def test_batch_moves_to_a_device_whole(batches):
     assert (moved.tokens, moved.lines) == (batch.tokens, batch.lines)
 
 
-@pytest.mark.skipif(not MULTI30K.is_dir(), reason="Multi30k is not beside this checkout (docs/data.md)")
+@pytest.mark.skipif(not MULTI30K.is_dir(), reason="Multi30k is not beside this checkout (docs/reference/data.md)")
 def test_padding_on_multi30k_is_under_five_percent(tmp_path):
     corpus = Corpus.of((str(MULTI30K / "train.en.gz"),), (str(MULTI30K / "train.de.gz"),), "training")
     tokenizer = learn((text for pair in corpus.pairs() for text in pair), 8_000, threads=2)

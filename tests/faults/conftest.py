@@ -40,7 +40,7 @@ def one_thread() -> Iterator[None]:
 
 @pytest.fixture
 def counted(request: pytest.FixtureRequest) -> Callable[[int, str], None]:
-    """`counted(20, "kills")`: how often the fault was there; it goes into docs/reliability.md."""
+    """`counted(20, "kills")`: how often the fault was there; it goes into docs/explanation/reliability.md."""
 
     def note(number: int, what: str) -> None:
         request.node.user_properties.append(("count", [number, what]))

@@ -1,6 +1,6 @@
-"""docs/reliability.md, filled from test runs: HEEDFUL_RECORD=1 make faults, or make faults-night.
+"""Write docs/explanation/reliability.md from test runs: HEEDFUL_RECORD=1 make faults, or make faults-night.
 
-docs/reliability.json has the last result of every row at both counts; the page is drawn from it.
+reliability.json beside it has the last result of every row at both counts; the page is generated from it.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from typing import Any
 
 from events import NIGHT
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[2] / "docs" / "explanation"
 DATA, PAGE = DOCS / "reliability.json", DOCS / "reliability.md"
 
 ROWS = {
-    "R1": ("clean resume", "a run with dropout over two epoch borders, resumed from its steps"),
-    "R2": ("`kill -9`", "aimed by event: inside saves, steps, validations, pruning, averaging, preparation"),
-    "R3": ("death at every I/O call", "of save, prune and replacing a model"),
-    "R4": ("disk full", "ENOSPC at every call that writes, EFBIG from the system itself"),
-    "R5": ("truncated checkpoint", "lengths over all files; fallback with one warning; none valid: exit 3"),
-    "R6": ("flipped bits", "and zeroed pages, over all files of a checkpoint"),
-    "R7": ("two trainers on one run", "a second start while the first trains; the lock of a killed one"),
-    "R8": ("NaN or Inf", "in the loss or a gradient, stopped or skipped"),
-    "R9": ("SIGTERM, SIGINT", "at random events; resumed bit-identical"),
-    "R10": ("drift", "golden loss curve of 20 steps, exact twice, within 1e-4 of the recorded one"),
-    "R11": ("malicious files", "with right digests: nothing executed, typed error, 1 s, bounded memory"),
-    "R12": ("format fuzz", "mutated checkpoint, tokenizer and config files, with right digests: only our errors"),
-    "R13": ("Unicode", "round trips through the tokenizer over all planes; lone surrogates refused by line"),
-    "R14": ("bad text files", "empty, BOM, CRLF, not UTF-8, 10 MB line, unequal sides, blank lines, no last newline"),
-    "R15": ("wrong search", "full-width beam against brute force, beam 1 = greedy, cache = recomputation"),
-    "R16": ("neighbours in the batch", "sentences alone and in random batches"),
+    "R1": ("clean resume", "a run with dropout over two epochs, resumed at its steps"),
+    "R2": ("`kill -9`", "during saves, steps, validations, pruning, averaging and preparation"),
+    "R3": ("death at every I/O call", "while saving, pruning and replacing a model"),
+    "R4": ("disk full", "ENOSPC at every write, EFBIG from the kernel"),
+    "R5": ("truncated checkpoint", "falls back with one warning; exit code 3 if none is valid"),
+    "R6": ("flipped bits", "and zeroed pages, in every file of a checkpoint"),
+    "R7": ("two trainers on one run", "a second start is refused; a killed trainer's lock is freed"),
+    "R8": ("NaN or Inf", "in the loss or a gradient: stop or skip"),
+    "R9": ("SIGTERM, SIGINT", "at random events; resumes bit-identical"),
+    "R10": ("drift", "golden loss curve: exact twice, within 1e-4 of the record"),
+    "R11": ("malicious files", "valid digests: no code runs, typed error, bounded time and memory"),
+    "R12": ("format fuzz", "mutated files with valid digests raise only heedful's errors"),
+    "R13": ("Unicode", "tokenizer round trips over all planes; lone surrogates refused"),
+    "R14": ("bad text files", "empty, BOM, CRLF, not UTF-8, 10 MB line, unequal sides, blank lines"),
+    "R15": ("wrong search", "beam against brute force, beam 1 = greedy, cache = recomputation"),
+    "R16": ("batch neighbours", "sentences alone and in random batches translate equally"),
     "R17": (
         "malformed HTTP",
         "mutated and odd requests over raw sockets, and the OpenAPI fuzzer: no status ≥ 500, healthy after",
@@ -61,13 +61,14 @@ ROWS = {
 
 HEAD = """# Reliability
 
-What is promised when things go wrong, and the last result of the test behind each promise. Every row has a control: the
-same test with the protection removed must fail, and "fails as it must" says that it did. `make faults` runs the counts
-of every change, `make faults-night` the large ones. This page is drawn from `reliability.json`, which
-`HEEDFUL_RECORD=1 make faults` and `make faults-night` write; nothing in it is written by hand.
+What heedful guarantees when something goes wrong, and the last result of each test. Every row has a control: the same
+test with the protection removed, which must fail. "Fails as expected" means that it did.
 
-| # | fault | what is tested | every change | at night | control |
-|---|---|---|---|---|---|
+`make faults` runs the counts for every change, `make faults-night` the large ones. This page is generated from
+`reliability.json`, which `HEEDFUL_RECORD=1 make faults` and `make faults-night` write.
+
+| # | fault | every change | nightly | control |
+|---|---|---|---|---|
 """
 
 
@@ -116,21 +117,24 @@ def _summary(results: list[Result]) -> dict[str, Any]:
 
 
 def page(data: dict[str, Any]) -> str:
-    lines = []
+    """A table of outcomes, then what each row tests and how often."""
+    outcomes, details = [], []
     for row, (fault, tested) in ROWS.items():
-        if not tested:
-            lines.append(f"| {row} | {fault} | not built yet | not run | not run | not run |")
-            continue
         found = data.get(row, {})
-        cells = [_cell(found.get("every change"), "held"), _cell(found.get("night"), "held")]
-        cells.append(_cell(found.get("control"), "fails as it must"))
-        lines.append(f"| {row} | {fault} | {tested} | {' | '.join(cells)} |")
-    return HEAD + "\n".join(lines) + "\n"
+        change, night, control = (found.get(when) for when in ("every change", "night", "control"))
+        cells = [_outcome(change, "passed"), _outcome(night, "passed"), _outcome(control, "fails as expected")]
+        outcomes.append(f"| {row} | {fault} | {' | '.join(cells)} |")
+        counts = {"every change": change, "nightly": night, "control": control}
+        said = "; ".join(f"{when}: {_counts(summary)}" for when, summary in counts.items() if summary)
+        details.append(f"- **{row}, {fault}**: {tested}. *{said[:1].upper()}{said[1:] or 'Not run'}.*")
+    return HEAD + "\n".join(outcomes) + "\n\n## What is tested\n\n" + "\n".join(details) + "\n"
 
 
-def _cell(summary: dict[str, Any] | None, good: str) -> str:
-    if summary is None:
-        return "not run"
+def _outcome(summary: dict[str, Any] | None, good: str) -> str:
+    return f"{good if summary['passed'] else '**failed**'}, {summary['date']}" if summary else "not run"
+
+
+def _counts(summary: dict[str, Any]) -> str:
     tests = f"{summary['tests']} test{'s' * (summary['tests'] != 1)}"
     counts = ", ".join(f"{number:,} {what}" for what, number in summary["counts"].items()) or tests
-    return f"{counts}: {good if summary['passed'] else '**not held**'} ({summary['date']}, {summary['seconds']} s)"
+    return f"{counts} in {summary['seconds']} s"

@@ -38,7 +38,7 @@ def test_the_list(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_every_experiment_is_in_the_documentation() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "lab.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "results" / "lab.md").read_text(encoding="utf-8")
     assert re.findall(r"^\| `([\w-]+)` \|", page, re.MULTILINE) == [one.name for one in EXPERIMENTS]
 
 

@@ -1,7 +1,7 @@
 """Labelled brackets: counted by hand, and against a scorer that walks nested trees and crosses pairs off a list.
 
 evalb itself (with COLLINS.prm) was compared once on 11,742 repaired outputs of the Penn Treebank sample, sentence by
-sentence: matched, gold, test and crossing brackets were equal everywhere. docs/parsing.md says how.
+sentence: matched, gold, test and crossing brackets were equal everywhere. docs/results/parsing.md says how.
 """
 
 from __future__ import annotations

@@ -38,22 +38,22 @@ def build_parser() -> tuple[_Parser, dict[str, _Parser]]:
     parser.add_argument("--version", action="version", version=f"heedful {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     declare = {
-        "demo": (_demo_options, "the whole road on the built-in language pair, in minutes"),
+        "demo": (_demo_options, "run the whole workflow on the built-in language pair, in minutes"),
         "train": (
             _train_options,
-            "train by a recipe, or on two text files; the same command continues a run",
+            "train from a recipe or from text files; the same command resumes a run",
         ),
         "translate": (_translate_options, "translate lines of text"),
         "evaluate": (_evaluate_options, "translate and score with BLEU and chrF, or parse and score with F1"),
-        "score": (_score_options, "log-probability of given translations"),
+        "score": (_score_options, "print the log-probability of given translations"),
         "average": (_average_options, "average the newest checkpoints of a run"),
         "attend": (_attend_options, "show what every head attends to"),
         "serve": (_serve_options, "translate over HTTP: the API of LibreTranslate, and a page"),
         "export": (_export_options, "write a model in the format of another tool"),
         "import": (_import_options, "read a model of another tool's format"),
-        "lab": (_lab_options, "list, or run, the experiments behind the paper's claims"),
-        "info": (_info_options, "what a model, run or preset is"),
-        "treebank": (_treebank_options, "make text to train a parser on from bracketed trees"),
+        "lab": (_lab_options, "list or run the experiments behind the paper's claims"),
+        "info": (_info_options, "describe a model, run or preset"),
+        "treebank": (_treebank_options, "convert a treebank into training text for a parser"),
     }
     parsers = {}
     for name, (options, summary) in declare.items():
@@ -67,8 +67,10 @@ def _demo_options(parser: _Parser) -> None:
 
 
 def _train_options(parser: _Parser) -> None:
-    parser.add_argument("recipe", nargs="?", metavar="RECIPE.toml", help="a recipe; or give the four files below")
-    files = parser.add_argument_group("text, where there is no recipe (plain, .gz, or .tsv with both sides)")
+    parser.add_argument(
+        "recipe", nargs="?", metavar="RECIPE.toml", help="a recipe; or pass text files with --source and --target"
+    )
+    files = parser.add_argument_group("text files instead of a recipe (plain, .gz, or .tsv with both sides)")
     files.add_argument("--source", nargs="+", metavar="F", help="training text, source side (or .tsv)")
     files.add_argument("--target", nargs="+", metavar="F", help="training text, target side")
     files.add_argument("--valid-source", nargs="+", metavar="F", help="validation text, source side (or .tsv)")
@@ -79,12 +81,14 @@ def _train_options(parser: _Parser) -> None:
         action="append",
         default=[],
         metavar="SECTION.KEY=VALUE",
-        help="overrides a key of the recipe",
+        help="override a key of the recipe; may be repeated",
     )
     parser.add_argument("--preset", metavar="NAME", help="a model shape: tiny, small, base, big, or a row of Table 3")
     parser.add_argument("--init", metavar="MODEL", help="fine-tune this model, with its tokenizer")
-    parser.add_argument("--data-root", metavar="DIR", help="where a recipe's data lie (default: the recipe's folder)")
-    parser.add_argument("--dry-run", action="store_true", help="only say what it would need: FLOPs, memory, time")
+    parser.add_argument("--data-root", metavar="DIR", help="folder that contains data/ (default: the recipe's folder)")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="print the FLOPs, memory and time that training needs, and stop"
+    )
     _device_option(parser)
 
 
@@ -112,13 +116,13 @@ def _evaluate_options(parser: _Parser) -> None:
 
 def _score_options(parser: _Parser) -> None:
     _model_options(parser)
-    parser.add_argument("--source", required=True, metavar="F")
+    parser.add_argument("--source", required=True, metavar="F", help="source text, one line per pair")
     parser.add_argument("--target", required=True, metavar="F", help="the translations to score")
 
 
 def _average_options(parser: _Parser) -> None:
     parser.add_argument("run", metavar="RUN", help="a run directory")
-    parser.add_argument("--last", type=int, required=True, metavar="K", help="how many checkpoints")
+    parser.add_argument("--last", type=int, required=True, metavar="K", help="number of checkpoints")
     parser.add_argument("--out", required=True, metavar="MODEL", help="the new model's directory")
 
 
@@ -158,7 +162,7 @@ def _export_options(parser: _Parser) -> None:
 
 
 def _import_options(parser: _Parser) -> None:
-    parser.add_argument("path", metavar="PATH", help="a directory of the other tool's")
+    parser.add_argument("path", metavar="PATH", help="a model directory written by the other tool")
     parser.add_argument("--from", required=True, choices=("marian",), help="the tool")
     parser.add_argument("--out", required=True, metavar="MODEL", help="the new model's directory")
 
@@ -166,7 +170,7 @@ def _import_options(parser: _Parser) -> None:
 def _lab_options(parser: _Parser) -> None:
     parser.add_argument("name", nargs="?", metavar="NAME", help="an experiment, or all (default: list them)")
     parser.add_argument("--out", default="runs/lab", metavar="DIR", help="where reports go (default: runs/lab)")
-    parser.add_argument("--quick", action="store_true", help="to see that it runs: too little to judge by")
+    parser.add_argument("--quick", action="store_true", help="a few steps, to check that it runs")
 
 
 def _info_options(parser: _Parser) -> None:
@@ -176,8 +180,10 @@ def _info_options(parser: _Parser) -> None:
 
 
 def _treebank_options(parser: _Parser) -> None:
-    parser.add_argument("treebank", metavar="DIR", help="has the treebank's .mrg files, in folders or not")
-    parser.add_argument("--out", required=True, metavar="DIR", help="gets train, valid and test .words, .trees, .gold")
+    parser.add_argument("treebank", metavar="DIR", help="folder with the treebank's .mrg files")
+    parser.add_argument(
+        "--out", required=True, metavar="DIR", help="folder for train, valid and test .words, .trees and .gold"
+    )
 
 
 def _model_options(parser: _Parser) -> None:
@@ -204,7 +210,9 @@ def _finite(text: str) -> float:
 
 
 def _device_option(parser: _Parser) -> None:
-    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto", help="default: auto")
+    parser.add_argument(
+        "--device", choices=("auto", "cpu", "cuda"), default="auto", help="device to compute on (default: auto)"
+    )
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:

@@ -7,7 +7,7 @@ from collections.abc import MutableMapping
 _TRAINS = ("demo", "lab", "train")
 _WAITING = ("GOMP_SPINCOUNT", "KMP_BLOCKTIME", "KMP_LIBRARY", "OMP_WAIT_POLICY")
 # Enough to span the gaps between two parallel regions of an update, but not another process's time slice.
-# Decoding has longer gaps, where a count this low costs up to a quarter of the speed (docs/performance.md, Threads).
+# Decoding has longer gaps, where a count this low costs up to a quarter of the speed (docs/results/performance.md).
 _SPIN_COUNT = 1_000
 
 

@@ -18,7 +18,7 @@ from heedful.model.attention import MultiHeadAttention
 from heedful.model.layers import AddAndNorm, DecoderLayer
 from heedful.model.transformer import Transformer
 
-_FEW = 16  # rows (docs/experiments.md)
+_FEW = 16  # rows (docs/results/experiments.md)
 
 
 class Projection(Protocol):

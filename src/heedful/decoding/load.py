@@ -10,9 +10,10 @@ from heedful.storage.run_directory import open_model
 
 
 def load(path: str | Path, *, checkpoint: str | None = None, device: str = "auto", int8: bool = False) -> Translator:
-    """`checkpoint`: of a RUN, "averaged" (also the default), "best" or "last".
+    """Load a MODEL or a RUN as a translator.
 
-    `int8`: the decoder's weights as 8-bit integers, on a CPU: less memory, nearly the same translations.
+    `checkpoint` selects the model of a RUN: "averaged" (the default), "best" or "last". `int8` stores the decoder's
+    weights as 8-bit integers (CPU only): less memory, nearly the same translations.
     """
     return Translator(
         open_model(Path(path), checkpoint, pick_device("cpu" if int8 and device == "auto" else device)), int8

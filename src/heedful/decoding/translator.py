@@ -40,11 +40,13 @@ class Attention(NamedTuple):
 
 @dataclass(frozen=True)
 class Translation:
-    text: str
-    score: float  # log-probability / ((5 + |Y|) / 6)^alpha; 0 for an empty line
-    tokens: tuple[str, ...]  # the tokens of the text, without the end symbol
-    alternatives: tuple[Translation, ...] = ()  # the next best, if asked for
-    attention: Attention | None = None  # if asked for; None for an empty line and one translated in parts
+    """The translation of one line."""
+
+    text: str  #: the translated text
+    score: float  #: log-probability divided by the length penalty; 0 for an empty line
+    tokens: tuple[str, ...]  #: the tokens of the text, without the end symbol
+    alternatives: tuple[Translation, ...] = ()  #: the next best translations, with `n_best`
+    attention: Attention | None = None  #: with `attention=True`; None for empty or split lines
 
 
 class PairScore(NamedTuple):
@@ -57,7 +59,7 @@ _NOT_NUMBERS = "The model cannot translate: its probabilities are not numbers. I
 
 
 class Translator:
-    """A model ready for use. `heedful.load` makes one."""
+    """A loaded model that translates and scores text. `heedful.load` returns one."""
 
     def __init__(self, model: Model, int8: bool = False) -> None:
         self.model = model
@@ -102,9 +104,9 @@ class Translator:
         attention: bool = False,
         first_line: int = 1,
     ) -> Translation | list[Translation]:
-        """Translates a line, or a list of lines in order. Beam and alpha: the model's own unless given.
+        """Translate one line, or a list of lines in order. `beam` and `alpha` default to the model's own.
 
-        `first_line` is the number of the first line in messages.
+        `first_line` is the number of the first line in error messages.
         """
         lines = [text] if isinstance(text, str) else list(text)
         settings = self._settings(beam, alpha, n_best)
@@ -114,7 +116,7 @@ class Translator:
         return results[0] if isinstance(text, str) else results
 
     def score(self, sources: Sequence[str], targets: Sequence[str], *, first_line: int = 1) -> list[PairScore]:
-        """How likely the model finds each target, given its source (teacher forcing)."""
+        """Return the log-probability of each target, given its source (teacher forcing)."""
         sides = list(zip(sources, targets, strict=True))
         for number, pair in enumerate(sides, start=first_line):
             check_text("\n".join(pair), f"line {number}")
@@ -135,7 +137,7 @@ class Translator:
         return results
 
     def ids(self, text: str) -> list[int]:
-        """Ids of a cleaned line, with the end symbol."""
+        """Return the token ids of a line, with the end token."""
         return [*self.model.tokenizer.encode(clean(text, self.model.text.lowercase)), EOS]
 
     def _settings(self, beam: int | None, alpha: float | None, n_best: int) -> _Settings:

@@ -2,7 +2,7 @@
 
 model.bin · config.json · shared_vocabulary.json · sentencepiece.model (the tokenizer, for whoever calls it)
 
-docs/formats.md lists what its search does otherwise than ours.
+docs/how-to/deployment.md lists what its search does otherwise than ours.
 """
 
 from __future__ import annotations

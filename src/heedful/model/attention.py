@@ -41,7 +41,7 @@ def fast_attention(
     causal: bool = False,
     dropout: float = 0.0,
 ) -> Tensor:
-    """Return the same without storing all T × S weights, except with dropout on a CPU (docs/memory.md).
+    """Return the same without storing all T × S weights, except with dropout on a CPU (docs/results/memory.md).
 
     The block-wise kernels need d_k = d_v. Where they differ (Table 3 B), zeros pad the narrower one; they do not
     change any product.
@@ -65,7 +65,7 @@ def attention(
     causal: bool = False,
     dropout: float = 0.0,
 ) -> Tensor:
-    """Call the faster implementation: on a CPU that is the plain formula for small T × S (docs/experiments.md)."""
+    """Call the faster one: on a CPU that is the plain formula for small T × S (docs/results/experiments.md)."""
     T, S = q_BHTK.shape[2], k_BHSK.shape[2]
     if q_BHTK.device.type != "cpu" or T * S > _SHORT:
         return fast_attention(q_BHTK, k_BHSK, v_BHSK, mask, causal, dropout)

@@ -103,7 +103,7 @@ def initialise(model: Transformer) -> None:
     Embeddings are normal with standard deviation d_model^-½: multiplied by √d_model they match the size of the
     positions, and as the tied projection they give logits of size 1. Linear layers are Glorot uniform, biases 0. The
     second feed-forward matrix starts at a tenth of that, so that attention dominates a layer at first and training
-    starts faster (measured in docs/deviations.md).
+    starts faster (measured in docs/explanation/deviations.md).
     """
     for module in model.modules():
         if isinstance(module, nn.Linear):

@@ -36,7 +36,7 @@ class HeedfulEngine:
 
 
 class CTranslate2Engine:
-    """The same weights; its search differs from ours a little (docs/formats.md)."""
+    """The same weights; its search differs from ours a little (docs/how-to/deployment.md)."""
 
     def __init__(self, translator: Translator) -> None:
         self.translator, self.model = translator, translator.model

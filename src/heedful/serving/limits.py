@@ -12,7 +12,7 @@ class Limits:
     body: int = 1_000_000  # bytes of a request
     texts: int = 100  # of a request
     characters: int = 10_000  # of a request, all its texts together
-    tokens: int = 8_000  # of a request, all its texts together; a character may be several (docs/serving.md)
+    tokens: int = 8_000  # of a request, all its texts together; a character may be several (docs/how-to/serving.md)
     attended: int = 64  # tokens of a sentence whose attention is shown: the page grows with their square
     alternatives: int = 5  # beside the best translation
     waiting: int = 16_000  # tokens of all the requests that wait or are translated

@@ -121,7 +121,7 @@ def _length(size: CorpusSize, settings: Settings, gpu: bool) -> list[Choice]:
     """Steps by the size of the corpus, and a warm-up of at most a tenth of them.
 
     A corpus ten times as large gets four to five times the training, so that on two cores a few thousand pairs take
-    minutes and a few hundred thousand an hour or two (docs/guide.md). A GPU gets ten times as much.
+    minutes and a few hundred thousand an hour or two (docs/how-to/own-data.md). A GPU gets ten times as much.
     """
     training = settings["training"]
     tokens = 1_500_000 * (size.tokens / 90_000) ** 0.65 * (10 if gpu else 1)
@@ -138,7 +138,7 @@ def _length(size: CorpusSize, settings: Settings, gpu: bool) -> list[Choice]:
 
 def _rate(d_model: int, warmup_steps: int) -> list[Choice]:
     """A short warm-up makes the schedule's peak, (d_model · warmup_steps)^-0.5, too high: it is held at the height
-    that trained well at each width (docs/experiments.md)."""
+    that trained well at each width (docs/results/experiments.md)."""
     highest = 0.003 * (128 / d_model) ** 0.5
     factor = round(min(1.0, highest * (d_model * warmup_steps) ** 0.5), 3)
     return [Choice("training", "learning_rate", factor, f"a peak of {factor * (d_model * warmup_steps) ** -0.5:.4f}")]

@@ -23,7 +23,7 @@ from heedful.training.muon import ROUNDS
 ASSUMED_LENGTH = 25  # tokens per sentence where there is no text; FLOPs per token hardly depend on it
 HELD = 96 * 96  # T × S up to which attention on a CPU stores its weights (model/attention.py)
 # Temporary tensors and fragmentation, as a share of the activations without checkpointing: for simple steps and others
-# on a CPU (measured: docs/experiments.md), and on a GPU (not measured).
+# on a CPU (measured: docs/results/experiments.md), and on a GPU (not measured).
 _WORKING_SIMPLE, _WORKING, _WORKING_GPU = 0.6, 1.6, 0.3
 
 _PAPERS_TOKENS = 25_000  # per step and side

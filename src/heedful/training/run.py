@@ -39,13 +39,14 @@ from heedful.training.validation import Validation
 
 @dataclass(frozen=True)
 class Run:
-    """A finished (or stopped) run. `heedful.load(run.path)` loads its model."""
+    """A finished or stopped run. `heedful.load(run.path)` loads its model."""
 
     path: Path
     recipe: Recipe
     progress: Progress
 
     def log(self) -> list[dict[str, Any]]:
+        """Return the entries of log.jsonl."""
         return read_log(RunDirectory(self.path).log)
 
 
@@ -59,7 +60,7 @@ def train(
     init: str | Path | None = None,
     device: str = "auto",
 ) -> Run:
-    """Train by a recipe file, or continue the run in `out`. `overrides` has keys such as {"training.steps": 1000}."""
+    """Train from a recipe, or resume the run in `out`. `overrides` sets keys, as in {"training.steps": 1000}."""
     settings: Settings = {}
     if recipe is not None:
         settings = recipes.read(Path(recipe), Path(data_root) if data_root else None)

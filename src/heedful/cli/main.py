@@ -165,7 +165,8 @@ def _lab_options(parser: _Parser) -> None:
 def _info_options(parser: _Parser) -> None:
     parser.add_argument("path", nargs="?", metavar="PATH", help=_MODEL_HELP)
     parser.add_argument("--preset", metavar="NAME", help="a preset instead: tiny, small, base, big, table3-…")
-    parser.add_argument("--out", metavar="page.html", help="draw a run's curves instead of printing")
+    parser.add_argument("--out", metavar="page.html", help="write a page with the run's curves instead")
+    parser.add_argument("--json", action="store_true", help="print everything that is known, as JSON")
 
 
 def _treebank_options(parser: _Parser) -> None:

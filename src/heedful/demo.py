@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +15,7 @@ from heedful.recipes import Settings
 from heedful.training.run import train_settings
 from heedful.views.attention_page import Sentences, write_attention_page
 from heedful.views.figure import draw_cross_attention, require_matplotlib
+from heedful.wording import command
 
 TEST_PAIRS = 1_000
 SHOWN = 5
@@ -96,12 +95,9 @@ def _pictures(translator: Translator, text: str, out: Path) -> Iterator[str]:
 
 
 def _next_steps(out: Path) -> Iterator[str]:
-    # As it was called, where it is not on the path: these lines are there to be copied.
-    called = os.path.relpath(sys.argv[0])
-    program = "heedful" if shutil.which("heedful") or called.endswith("__main__.py") else called
     yield ""
     yield "Next:"
-    yield f'  echo "The old man is looking for his red hat." | {program} translate {out}'
-    yield f'  {program} attend {out} "The old man is looking for his red hat." --out page.html'
-    yield f"  {program} info {out}"
-    yield f"  {program} train --source S --target T --valid-source VS --valid-target VT --out runs/mine"
+    yield f'  echo "The old man is looking for his red hat." | {command("translate", out)}'
+    yield f'  {command("attend", out)} "The old man is looking for his red hat." --out page.html'
+    yield f"  {command('info', out)}"
+    yield f"  {command('train')} --source S --target T --valid-source VS --valid-target VT --out runs/mine"

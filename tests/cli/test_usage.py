@@ -220,8 +220,9 @@ MISTAKES = [
     ("info {model} --preset tiny", 2, "either a PATH or --preset"),
     ("info --prest tiny", 2, 'Did you mean "--preset"'),
     ("info --preset huge", 2, "Allowed: base, big, "),
-    ("info {nowhere}", 3, "There is no model"),
-    ("info {folder}", 3, "MANIFEST.json is missing"),
+    ("info {nowhere}", 3, "nowhere does not exist. Give a model or a run"),
+    ("info {two}", 3, "two is a file. Give a model or a run"),
+    ("info {folder}", 3, "folder is neither a model nor a run"),
     ("info {damaged}", 3, "is damaged"),
 ]
 

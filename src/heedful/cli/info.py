@@ -130,9 +130,7 @@ def _planned(run: RunDirectory) -> Facts:
     """What is known of the model before one is written."""
     recipe = run.recipe()
     size = Tokenizer.read(run.tokenizer).vocab_size if run.tokenizer.is_file() else recipe.data.vocab_size
-    text = {
-        key: getattr(recipe.data, key) for key in ("source_language", "target_language", "lowercase", "max_length")
-    }
+    text = {key: getattr(recipe.data, key) for key in ("source_language", "target_language", "lowercase", "max_length")}
     shape = shape_facts(replace(recipe.model, vocab_size=size))
     return {"model": None, **shape, "text": text, "decoding": asdict(recipe.decoding)}
 
@@ -152,8 +150,9 @@ def summary(facts: Facts) -> Iterator[Line]:
     yield from _size(facts)
     if text:
         yield "tokenizer", _tokenizer(facts["shape"]["vocab_size"], text)
-        yield "decoding", "beam {beam}, alpha {alpha}, up to {max_extra} tokens more than the source".format(
-            **facts["decoding"]
+        yield (
+            "decoding",
+            "beam {beam}, alpha {alpha}, up to {max_extra} tokens more than the source".format(**facts["decoding"]),
         )
     if "preset" in facts:
         settings = ", ".join(f"{key} {_number(value)}" for key, value in facts["training"].items())
@@ -201,7 +200,7 @@ def _model(facts: Facts) -> str:
     if len(steps) > 1:
         return f"{facts['model']} (average of {len(steps)} checkpoints, steps {steps[0]} to {steps[-1]})"
     last = facts["history"].get("steps")
-    return facts["model"] + (f" (step {last:,})" if isinstance(last, int) else "")
+    return f"{facts['model']}{f' (step {last:,})' if isinstance(last, int) else ''}"
 
 
 def _languages(text: Facts) -> str:

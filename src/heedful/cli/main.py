@@ -209,7 +209,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     if parsed.command is None and unknown:
         raise UsageError(f'heedful does not take "{unknown[0]}".{nearest(unknown[0], ("--help", "--version"))}')
     if parsed.command is None:
-        raise UsageError("Say what to do: a command is missing. See heedful --help.")
+        raise UsageError("No command given. Run `heedful --help` for the list.")
     if unknown:
         options = [option for action in parsers[parsed.command]._actions for option in action.option_strings]
         hint = nearest(unknown[0].partition("=")[0], options) if unknown[0].startswith("-") else ""
@@ -259,6 +259,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except HeedfulError as error:
         return _say(str(error), error.exit_code)
     except KeyboardInterrupt:
+        if sys.stderr.isatty():  # the shell's prompt begins a line of its own
+            print(file=sys.stderr)
         return 130
     except BrokenPipeError:
         # Whoever read our output has gone (`heedful translate … | head`): not an error, but nothing more to say.

@@ -15,7 +15,7 @@ from heedful.recipes import Settings
 from heedful.training.run import train_settings
 from heedful.views.attention_page import Sentences, write_attention_page
 from heedful.views.figure import draw_cross_attention, require_matplotlib
-from heedful.wording import command
+from heedful.wording import command, plural
 
 TEST_PAIRS = 1_000
 SHOWN = 5
@@ -45,7 +45,7 @@ def demo(out: Path, settings: Settings = SETTINGS, test_pairs: int = TEST_PAIRS)
     test = list(grammar.pairs("test", test_pairs))
     print(f"translating {len(test):,} held-out sentences", file=sys.stderr)
     hypotheses = [result.text for result in translator.translate([pair.english for pair in test])]
-    yield f"On {len(test):,} sentences of the built-in pair that were not in training:"
+    yield f"On {plural(len(test), 'sentence')} of the built-in pair that were not in training:"
     yield from report(hypotheses, test)
     yield from _examples(test[:SHOWN], hypotheses)
     yield from _pictures(translator, _for_picture(test), out)

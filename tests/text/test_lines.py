@@ -147,11 +147,8 @@ def test_what_utf8_forbids_is_refused(write_text, raw):
         list(read_lines(path))
 
 
-@pytest.mark.parametrize("text", ["Hello, you\nnext\n", "„Größe“ und so\n", "x\n\n"])
-@pytest.mark.parametrize(
-    ("encoding", "said"),
-    [("utf-16", "UTF-16"), ("utf-16-le", "UTF-16LE"), ("utf-16-be", "UTF-16BE"), ("utf-32", "UTF-32")],
-)
+@pytest.mark.parametrize("text", ["Hello, you\nnext\n", "„Größe“ und so\n", "xy\n\n"])
+@pytest.mark.parametrize("said", ["UTF-16", "UTF-16LE", "UTF-16BE", "UTF-32"])
 def test_utf16_is_recognised(write_text, text, said):
     path = write_text("my train.en", text.encode(said))
     with pytest.raises(CorpusError) as caught:
@@ -171,7 +168,9 @@ def test_the_command_in_the_message_converts_the_file(write_text, tmp_path, name
 
 
 def test_standard_input_in_utf16():
-    with pytest.raises(CorpusError, match=r"standard input is UTF-16, not UTF-8\. Convert it: iconv -f UTF-16 -t UTF-8$"):
+    with pytest.raises(
+        CorpusError, match=r"standard input is UTF-16, not UTF-8\. Convert it: iconv -f UTF-16 -t UTF-8$"
+    ):
         list(decode_lines(io.BytesIO("abc".encode("utf-16")), "standard input"))
 
 

@@ -26,7 +26,7 @@ class _Parser(argparse.ArgumentParser):
     """Errors become UsageError: one message, exit code 2."""
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message}. See {self.prog} --help.")
+        raise UsageError(f"{message[0].upper()}{message[1:]}. See {self.prog} --help.")
 
 
 def build_parser() -> tuple[_Parser, dict[str, _Parser]]:
@@ -205,6 +205,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser, parsers = build_parser()
     if arguments and not arguments[0].startswith("-") and arguments[0] not in parsers:
         raise UsageError(f'There is no command "{arguments[0]}".{nearest(arguments[0], parsers)}')
+    _require_equals_sign(arguments)
     parsed, unknown = parser.parse_known_args(arguments)
     if parsed.command is None and unknown:
         raise UsageError(f'heedful does not take "{unknown[0]}".{nearest(unknown[0], ("--help", "--version"))}')
@@ -217,6 +218,13 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
             f'heedful {parsed.command} does not take "{unknown[0]}".{hint} See heedful {parsed.command} --help.'
         )
     return parsed
+
+
+def _require_equals_sign(arguments: Sequence[str]) -> None:
+    """Raise for `--set training.steps 5`, where the 5 would be taken for a recipe."""
+    for option, name, value in zip(arguments, arguments[1:], arguments[2:], strict=False):
+        if option == "--set" and "=" not in name and not value.startswith("-"):
+            raise UsageError(f"--set {name} has no value. Write --set {name}={value} instead, with an equals sign.")
 
 
 def run(parsed: argparse.Namespace) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from heedful import recipes
 from heedful.errors import MachineError, UsageError
 from heedful.recipes import Settings
-from heedful.wording import command, use_commands
+from heedful.wording import command, plural, use_commands
 
 if TYPE_CHECKING:
     from heedful.training.dry_run import Report
@@ -89,7 +89,7 @@ def _flops_lines(report: Report) -> Iterator[str]:
     read = report.plan.buckets is not None
     basis = "the text's own batches" if read else f"sentences taken to have {ASSUMED_LENGTH} tokens"
     yield f"FLOPs a step, counted: {_power(cost.step_flops)} ({basis})"
-    yield f"FLOPs of the run, counted: {_power(cost.run_flops)} ({steps:,} steps)"
+    yield f"FLOPs of the run, counted: {_power(cost.run_flops)} ({plural(steps, 'step')})"
     if run := cost.papers_run:
         how = f"{run.devices} devices × {run.hours:g} hours × {_power(run.rate, 1)} a second, as in Table 2"
         yield f"FLOPs of the run, the paper's estimate: {_power(run.flops, 1)} ({how})"

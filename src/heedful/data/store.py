@@ -23,6 +23,7 @@ from heedful.errors import CorpusError
 from heedful.files import new_directory
 from heedful.text.corpus import Pair, clean
 from heedful.text.tokenizer import Tokenizer
+from heedful.wording import plural
 
 Ids = npt.NDArray[np.integer[Any]]
 
@@ -44,7 +45,7 @@ class FilterReport:
 
     def __str__(self) -> str:
         dropped = f"{self.empty:,} empty, {self.too_long:,} too long, {self.uneven:,} too uneven"
-        return f"{self.kept:,} of {self.read:,} pairs kept ({dropped})"
+        return f"{self.kept:,} of {plural(self.read, 'pair')} kept ({dropped})"
 
 
 class Store:

@@ -1,4 +1,4 @@
-"""`heedful demo`: the whole road on the built-in language pair, in minutes on two cores."""
+"""`heedful demo`: the whole workflow on the built-in language pair, in minutes on two cores."""
 
 from __future__ import annotations
 

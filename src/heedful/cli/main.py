@@ -1,7 +1,6 @@
-"""`heedful`: parse → call → print. Results go to stdout and nothing else does.
+"""`heedful`: parse → call → print. Only results go to stdout.
 
-The options are declared here, all of them; what a command does is in its own file, imported when it is called, so
-that --help does not wait for torch.
+All options are declared here. Each command has its own file, imported when it is called: --help does not import torch.
 """
 
 from __future__ import annotations
@@ -26,7 +25,8 @@ class _Parser(argparse.ArgumentParser):
     """Errors become UsageError: one message, exit code 2."""
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message[0].upper()}{message[1:]}. See {self.prog} --help.")
+        message = message.removeprefix("argument ").replace("the following arguments are required", "Missing")
+        raise UsageError(f"{message}. See {self.prog} --help.")
 
 
 def build_parser() -> tuple[_Parser, dict[str, _Parser]]:
@@ -36,22 +36,22 @@ def build_parser() -> tuple[_Parser, dict[str, _Parser]]:
     parser.add_argument("--version", action="version", version=f"heedful {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     declare = {
-        "demo": (_demo_options, "the whole road on the built-in language pair, in minutes"),
+        "demo": (_demo_options, "the whole workflow on the built-in language pair, in minutes"),
         "train": (
             _train_options,
-            "train by a recipe, or on two text files; the same command continues a run",
+            "train from a recipe or from two text files; the same command resumes a run",
         ),
         "translate": (_translate_options, "translate lines of text"),
         "evaluate": (_evaluate_options, "translate and score with BLEU and chrF, or parse and score with F1"),
-        "score": (_score_options, "log-probability of given translations"),
+        "score": (_score_options, "compute the log-probability of given translations"),
         "average": (_average_options, "average the newest checkpoints of a run"),
         "attend": (_attend_options, "show what every head attends to"),
-        "serve": (_serve_options, "translate over HTTP: the API of LibreTranslate, and a page"),
+        "serve": (_serve_options, "serve a LibreTranslate-compatible HTTP API and a web page"),
         "export": (_export_options, "write a model in the format of another tool"),
-        "import": (_import_options, "read a model of another tool's format"),
-        "lab": (_lab_options, "list, or run, the experiments behind the paper's claims"),
-        "info": (_info_options, "what a model, run or preset is"),
-        "treebank": (_treebank_options, "make text to train a parser on from bracketed trees"),
+        "import": (_import_options, "convert a model from another tool's format"),
+        "lab": (_lab_options, "list or run the experiments behind the paper's claims"),
+        "info": (_info_options, "describe a model, run or preset"),
+        "treebank": (_treebank_options, "make training text for a parser from bracketed trees"),
     }
     parsers = {}
     for name, (options, summary) in declare.items():
@@ -77,21 +77,21 @@ def _train_options(parser: _Parser) -> None:
         action="append",
         default=[],
         metavar="SECTION.KEY=VALUE",
-        help="overrides a key of the recipe",
+        help="override a key of the recipe",
     )
     parser.add_argument("--preset", metavar="NAME", help="a model shape: tiny, small, base, big, or a row of Table 3")
     parser.add_argument("--init", metavar="MODEL", help="fine-tune this model, with its tokenizer")
-    parser.add_argument("--data-root", metavar="DIR", help="where a recipe's data lie (default: the recipe's folder)")
-    parser.add_argument("--dry-run", action="store_true", help="only say what it would need: FLOPs, memory, time")
+    parser.add_argument("--data-root", metavar="DIR", help="folder of the recipe's data (default: the recipe's)")
+    parser.add_argument("--dry-run", action="store_true", help="print the FLOPs, memory and time it would need")
     _device_option(parser)
 
 
 def _translate_options(parser: _Parser) -> None:
     _model_options(parser)
-    parser.add_argument("--input", metavar="F", help="text to translate, a line each (default: standard input)")
+    parser.add_argument("--input", metavar="F", help="text to translate, one line each (default: standard input)")
     parser.add_argument("--output", metavar="F", help="where to write (default: standard output)")
     _search_options(parser)
-    parser.add_argument("--n-best", type=int, metavar="K", help="K lines a source: its number (from 1), score and text")
+    parser.add_argument("--n-best", type=_whole, metavar="K", help="K lines per source: number, score and text")
     parser.add_argument("--scores", action="store_true", help="write score<TAB>text")
     parser.add_argument("--format", choices=("text", "jsonl"), default="text", help="default: text")
 
@@ -116,7 +116,7 @@ def _score_options(parser: _Parser) -> None:
 
 def _average_options(parser: _Parser) -> None:
     parser.add_argument("run", metavar="RUN", help="a run directory")
-    parser.add_argument("--last", type=int, required=True, metavar="K", help="how many checkpoints")
+    parser.add_argument("--last", type=_whole, required=True, metavar="K", help="how many checkpoints")
     parser.add_argument("--out", required=True, metavar="MODEL", help="the new model's directory")
 
 
@@ -158,8 +158,8 @@ def _import_options(parser: _Parser) -> None:
 
 def _lab_options(parser: _Parser) -> None:
     parser.add_argument("name", nargs="?", metavar="NAME", help="an experiment, or all (default: list them)")
-    parser.add_argument("--out", default="runs/lab", metavar="DIR", help="where reports go (default: runs/lab)")
-    parser.add_argument("--quick", action="store_true", help="to see that it runs: too little to judge by")
+    parser.add_argument("--out", default="runs/lab", metavar="DIR", help="for the reports (default: runs/lab)")
+    parser.add_argument("--quick", action="store_true", help="a short run to see that it works, not judged")
 
 
 def _info_options(parser: _Parser) -> None:
@@ -183,17 +183,29 @@ def _model_options(parser: _Parser) -> None:
 
 
 def _search_options(parser: _Parser) -> None:
-    parser.add_argument("--beam", type=int, metavar="W", help="hypotheses kept (default: the model's, 4); 1 is greedy")
+    parser.add_argument(
+        "--beam", type=_whole, metavar="W", help="hypotheses kept (default: the model's, 4); 1 is greedy"
+    )
     parser.add_argument("--alpha", type=_finite, metavar="ALPHA", help=_LENGTH_PENALTY)
     parser.add_argument(
         "--int8", action="store_true", help="8-bit weights in the decoder, CPU only: less memory, sometimes faster"
     )
 
 
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f'must be a whole number, not "{text}"') from None
+
+
 def _finite(text: str) -> float:
-    value = float(text)
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
     if not math.isfinite(value):
-        raise argparse.ArgumentTypeError(f"must be a finite number, not {text}")
+        raise argparse.ArgumentTypeError(f'must be a finite number, not "{text}"')
     return value
 
 
@@ -259,7 +271,7 @@ def run(parsed: argparse.Namespace) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.WARNING, stream=sys.stderr)
-    # A name of a file that is no UTF-8 is printed as it was given.
+    # A file name that is not UTF-8 is printed as it was given.
     sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape", newline="\n")  # type: ignore[union-attr]
     try:
         run(parse(sys.argv[1:] if arguments is None else arguments))
@@ -271,10 +283,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(file=sys.stderr)
         return 130
     except BrokenPipeError:
-        # Whoever read our output has gone (`heedful translate … | head`): not an error, but nothing more to say.
+        # The reader of our output has closed it (`heedful translate … | head`): not an error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
-        # A name or a place that the system refuses (too long, no permission), or a full disk, wherever it was met.
+        # A path that the system refuses (too long, no permission), or a full disk.
         code = MachineError.exit_code if error.errno in DISK_ERRORS else InputError.exit_code
         return _say(f"{error.filename or 'output'}: {error.strerror or error}.", code)
     except (MemoryError, RuntimeError) as error:

@@ -1,9 +1,7 @@
-"""`heedful demo`: the whole road on the built-in language pair, in minutes on two cores."""
+"""`heedful demo`: the whole workflow on the built-in language pair, in minutes on two cores."""
 
 from __future__ import annotations
 
-import os
-import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +15,7 @@ from heedful.recipes import Settings
 from heedful.training.run import train_settings
 from heedful.views.attention_page import Sentences, write_attention_page
 from heedful.views.figure import draw_cross_attention, require_matplotlib
+from heedful.wording import command, plural
 
 TEST_PAIRS = 1_000
 SHOWN = 5
@@ -46,7 +45,7 @@ def demo(out: Path, settings: Settings = SETTINGS, test_pairs: int = TEST_PAIRS)
     test = list(grammar.pairs("test", test_pairs))
     print(f"translating {len(test):,} held-out sentences", file=sys.stderr)
     hypotheses = [result.text for result in translator.translate([pair.english for pair in test])]
-    yield f"On {len(test):,} sentences of the built-in pair that were not in training:"
+    yield f"On {plural(len(test), 'sentence')} of the built-in pair that were not in training:"
     yield from report(hypotheses, test)
     yield from _examples(test[:SHOWN], hypotheses)
     yield from _pictures(translator, _for_picture(test), out)
@@ -96,12 +95,9 @@ def _pictures(translator: Translator, text: str, out: Path) -> Iterator[str]:
 
 
 def _next_steps(out: Path) -> Iterator[str]:
-    # As it was called, where it is not on the path: these lines are there to be copied.
-    called = os.path.relpath(sys.argv[0])
-    program = "heedful" if shutil.which("heedful") or called.endswith("__main__.py") else called
     yield ""
     yield "Next:"
-    yield f'  echo "The old man is looking for his red hat." | {program} translate {out}'
-    yield f'  {program} attend {out} "The old man is looking for his red hat." --out page.html'
-    yield f"  {program} info {out}"
-    yield f"  {program} train --source S --target T --valid-source VS --valid-target VT --out runs/mine"
+    yield f'  echo "The old man is looking for his red hat." | {command("translate", out)}'
+    yield f'  {command("attend", out)} "The old man is looking for his red hat." --out page.html'
+    yield f"  {command('info', out)}"
+    yield f"  {command('train')} --source S --target T --valid-source VS --valid-target VT --out runs/mine"

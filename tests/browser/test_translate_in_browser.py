@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import uvicorn
@@ -79,7 +80,7 @@ def test_the_other_way_round(open_page: Any, site: Site) -> None:
     page = open_page(site.address)
     page.get_by_label("Text", exact=True).fill("abc")
     translation(page, "ABC")
-    page.get_by_label("the other way round").click()
+    page.get_by_label("swap languages").click()
     assert page.locator("#source").input_value() == "de"
     assert page.locator("#target").input_value() == "en"
     assert page.get_by_label("Text", exact=True).input_value() == "ABC"
@@ -92,27 +93,94 @@ def test_it_says_which_language_it_found(open_page: Any, site: Site) -> None:
     page.get_by_label("to", exact=True).select_option("en")
     translation(page, "DER HUND UND DIE KATZE")
     assert page.locator("#detected").text_content().startswith("German, ")
-    assert page.locator("#attend").is_disabled()
+    assert "source=de&target=en" in page.locator("#attend").get_attribute("href")  # the language that was found
+
+
+def is_cleared(page: Any) -> bool:
+    """No translation, no alternatives, nothing to copy and nothing to look at."""
+    shown = [page.locator(one).is_visible() for one in ("#others", "#attend")]
+    return page.locator("#translation").text_content() == "" and not any(shown) and page.locator("#copy").is_disabled()
 
 
 def test_too_long_is_said_before_it_is_sent(open_page: Any, site: Site) -> None:
     page = open_page(site.address)
+    page.get_by_label("Text", exact=True).fill("short")
+    translation(page, "SHORT")
     page.get_by_label("Text", exact=True).fill("x" * 201)
     page.wait_for_selector("#error:not([hidden])")
-    assert "too long" in page.locator("#error").text_content()
+    assert "too long: at most 200 characters" in page.locator("#error").text_content()
     assert "over" in page.locator("#count").get_attribute("class")
+    assert is_cleared(page)
 
 
 def test_an_error_of_the_server_is_shown_and_goes(chromium: Any, site: Site) -> None:
     page = chromium.new_page()
     page.goto(site.address)
+    page.get_by_label("Text", exact=True).fill("before")
+    translation(page, "BEFORE")
     page.get_by_label("Text", exact=True).fill("fail")
     page.wait_for_selector("#error:not([hidden])")
-    assert "ValueError" in page.locator("#error").text_content()
+    assert is_cleared(page)  # no old translation beside the new text
     page.get_by_label("Text", exact=True).fill("fine")
     translation(page, "FINE")
     assert not page.locator("#error").is_visible()
     page.close()
+
+
+def test_an_answer_that_is_not_json_is_said_with_its_status(chromium: Any, site: Site) -> None:
+    """A proxy in front of the server answers with a page of its own."""
+    page = chromium.new_page()
+    page.goto(site.address)
+    page.route("**/translate", lambda route: route.fulfill(status=502, body="<h1>Bad gateway</h1>"))
+    page.get_by_label("Text", exact=True).fill("word")
+    page.wait_for_selector("#error:not([hidden])")
+    assert page.locator("#error").text_content() == "The server answered with status 502."
+    page.close()
+
+
+@pytest.mark.parametrize("secure", [True, False], ids=["clipboard", "plain HTTP"])
+def test_copy_copies(chromium: Any, site: Site, secure: bool) -> None:
+    context = chromium.new_context(permissions=["clipboard-read", "clipboard-write"])
+    page = context.new_page()
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    if not secure:  # as on http://server:5000; 127.0.0.1 counts as secure
+        page.add_init_script("Object.defineProperty(Navigator.prototype, 'clipboard', { value: undefined })")
+    page.goto(site.address)
+    box = page.get_by_label("Text", exact=True)
+    box.fill("abc")
+    translation(page, "ABC")
+    page.get_by_role("button", name="copy").click()
+    page.wait_for_function("document.getElementById('state').textContent === 'copied'")
+    box.fill("")
+    box.press("Control+V")
+    assert box.input_value() == "ABC"
+    assert errors == []
+    context.close()
+
+
+def test_a_copy_that_the_browser_refuses_is_said(chromium: Any, site: Site) -> None:
+    page = chromium.new_page()
+    page.add_init_script("navigator.clipboard.writeText = () => Promise.reject(new Error('no'))")
+    page.goto(site.address)
+    page.get_by_label("Text", exact=True).fill("abc")
+    translation(page, "ABC")
+    page.get_by_role("button", name="copy").click()
+    page.wait_for_function("document.getElementById('state').textContent.includes('did not allow')")
+    page.close()
+
+
+def test_a_reload_and_a_shared_address_show_the_same(open_page: Any, site: Site) -> None:
+    page = open_page(site.address)
+    page.get_by_label("from").select_option("de")
+    page.get_by_label("Text", exact=True).fill("a & b?")
+    translation(page, "A & B?")
+    page.reload()
+    translation(page, "A & B?")
+    assert page.get_by_label("Text", exact=True).input_value() == "a & b?"
+    assert (page.locator("#source").input_value(), page.locator("#target").input_value()) == ("de", "en")
+    open_page(f"{site.address}?source=xx&target=yy&q=c")  # languages that are not there
+    translation(page, "C")
 
 
 def test_what_is_written_is_text_and_not_tags(open_page: Any, site: Site) -> None:
@@ -122,13 +190,17 @@ def test_what_is_written_is_text_and_not_tags(open_page: Any, site: Site) -> Non
     assert page.locator("#translation b").count() == 0
 
 
-def test_attention_opens_beside_it(open_page: Any, site: Site) -> None:
+def test_attention_opens_beside_it_at_an_address_of_its_own(open_page: Any, site: Site) -> None:
     page = open_page(site.address)
-    page.get_by_label("Text", exact=True).fill("ba bo")
-    translation(page, "BA BO")
+    page.get_by_label("Text", exact=True).fill("ba & bo")
+    translation(page, "BA & BO")
     with page.expect_popup() as opened:
-        page.get_by_role("button", name="what every head attends to").click()
-    assert opened.value.locator("h1").text_content() == "What every head attends to"
+        page.get_by_role("link", name="what every head attends to").click()
+    asked = parse_qs(urlsplit(opened.value.url).query)
+    assert asked == {"q": ["ba & bo"], "source": ["en"], "target": ["de"]}
+    for _ in range(2):
+        assert opened.value.locator("h1").text_content() == "What every head attends to"
+        opened.value.reload()
 
 
 def test_a_narrow_window_has_one_column(open_page: Any, site: Site) -> None:

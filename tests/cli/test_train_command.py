@@ -20,6 +20,9 @@ def test_train_by_files_prints_the_run_alone(heedful: Program, corpus: dict[str,
     outcome = heedful("train", *tasks.file_options(corpus), "--out", tmp_path / "run", *settings)
     assert (outcome.code, outcome.out) == (0, f"{tmp_path / 'run'}\n")
     assert "done: 2 steps" in outcome.err
+    last = outcome.err[outcome.err.index("next:\n") :].splitlines()[1:]
+    assert [line.split()[1] for line in last] == ["translate", "evaluate", "serve", "info"]
+    assert all(f" {tmp_path / 'run'}" in line for line in last)
     assert "chosen: training.clip_norm" not in outcome.err
     again = heedful("train", "--out", tmp_path / "run")
     assert (again.code, again.out) == (0, f"{tmp_path / 'run'}\n")

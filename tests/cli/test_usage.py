@@ -22,6 +22,7 @@ def places(tiny_run: Path, model: Path, corpus: dict[str, str], tmp_path: Path) 
     (tmp_path / "empty").write_bytes(b"")
     (tmp_path / "folder").mkdir()
     (tmp_path / "latin1").write_bytes(b"fine\nna\xefve\n")
+    (tmp_path / "utf16").write_text("a b\nc d\n", encoding="utf-16")
     (tmp_path / "two").write_text("a b\nc d\n")
     (tmp_path / "three").write_text("a b\nc d\ne f\n")
     (tmp_path / "tokens").write_text("▁a ▁b\n▁c\n")
@@ -48,7 +49,20 @@ def places(tiny_run: Path, model: Path, corpus: dict[str, str], tmp_path: Path) 
     content = bytearray((damaged / "model.safetensors").read_bytes())
     content[-1] ^= 1
     (damaged / "model.safetensors").write_bytes(content)
-    names = ("empty", "folder", "latin1", "two", "three", "tokens", "damaged", "gold", "unclosed", "trees", "badtrees")
+    names = (
+        "empty",
+        "folder",
+        "latin1",
+        "utf16",
+        "two",
+        "three",
+        "tokens",
+        "damaged",
+        "gold",
+        "unclosed",
+        "trees",
+        "badtrees",
+    )
     found = {name: str(tmp_path / name) for name in names}
     found |= {f"{name}_toml": str(tmp_path / f"{name}.toml") for name in (*recipes, "bytes")}
     files = " ".join(f"--{key.removeprefix('data.').replace('_', '-')} {path}" for key, path in corpus.items())
@@ -67,16 +81,16 @@ def places(tiny_run: Path, model: Path, corpus: dict[str, str], tmp_path: Path) 
 
 MISTAKES = [
     # nothing, or nothing known
-    ("", 2, "a command is missing"),
+    ("", 2, "No command given. Run `heedful --help` for the list."),
     ("--versoin", 2, 'Did you mean "--version"'),
     ("trian x.toml", 2, 'no command "trian". Did you mean "train"'),
     ("dance", 2, "Allowed: "),
     # train: options
-    ("train", 2, "--out"),
-    ("train --out {new}", 2, "Nothing to train on"),
+    ("train", 2, "No training text given. Pass a recipe, or --source and --target files"),
+    ("train --out {new}", 2, "No training text given"),
     ("train --sorce {source} --out {new}", 2, 'Did you mean "--source"'),
     ("train {good_toml} {files} --out {new}", 2, "either a recipe or"),
-    ("train {files}", 2, "Give --out RUN"),
+    ("train {files}", 2, "No directory given for the run. Pass --out RUN"),
     ("train {files} --out {new} --data-root {folder}", 2, "--data-root goes with a recipe"),
     ("train {files} --out {new} --device tpu", 2, "invalid choice: 'tpu'"),
     ("train {files} --out {new} --preset tny", 2, 'no preset "tny". Did you mean "tiny"'),
@@ -89,6 +103,9 @@ MISTAKES = [
     ("train {files} --out {folder}/{long}", 3, "File name too long"),
     ("train {files} --out {model}", 2, "is not a run"),
     ("train {files} --out {new} --set training.steps", 2, 'section.key=value, for example training.steps=2000, not "'),
+    ("train {files} --out {new} --set training.steps 5", 2, "has no value. Write --set training.steps=5 instead"),
+    ("train {good_toml} --out {new} --set training.steps 5", 2, "has no value. Write --set training.steps=5 instead"),
+    ("train {files} --set a.b --out {new}", 2, 'section.key=value, for example training.steps=2000, not "a.b"'),
     ("train {files} --out {new} --set steps=5", 2, "--set takes section.key=value"),
     ("train {files} --out {new} --set training.stps=5", 2, 'no key "stps". Did you mean "steps"'),
     ("train {files} --out {new} --set trainig.steps=5", 2, 'no section "trainig". Did you mean "training"'),
@@ -120,6 +137,11 @@ MISTAKES = [
     ("train --source {nowhere} --target {two} --valid-source {two} --valid-target {two} --out {new}", 3, "no file"),
     ("train --source {folder} --target {two} --valid-source {two} --valid-target {two} --out {new}", 3, "directory"),
     ("train --source {two} --target {three} --valid-source {two} --valid-target {two} --out {new}", 3, "2 lines"),
+    (
+        "train --source {utf16} --target {two} --valid-source {two} --valid-target {two} --out {new}",
+        3,
+        "is UTF-16, not",
+    ),
     ("train --source {latin1} --target {two} --valid-source {two} --valid-target {two} --out {new}", 3, "latin1:2"),
     ("train --source {empty} --target {empty} --valid-source {two} --valid-target {two} --out {new}", 3, "empty"),
     ("train --source {two} --target {two} --valid-source {two} --valid-target {nowhere} --out {new}", 3, "no file"),
@@ -130,7 +152,7 @@ MISTAKES = [
     ("train {files} --out {new} --init {damaged}", 3, "is damaged"),
     ("train {files} --out {new} --init {model} --set model.N=4", 2, "model.N = 4, but the model of --init has 1"),
     # translate
-    ("translate", 2, "required: MODEL"),
+    ("translate", 2, "Missing: MODEL"),
     ("translate {model} --n-bset 2", 2, 'Did you mean "--n-best"'),
     ("translate {nowhere}", 3, "There is no model"),
     ("translate {two}", 3, "There is no model"),
@@ -138,8 +160,9 @@ MISTAKES = [
     ("translate {damaged}", 3, "is damaged"),
     ("translate {model} --input {nowhere}", 3, "There is no file"),
     ("translate {model} --input {folder}", 3, "is a directory"),
+    ("translate {model} --input {utf16}", 3, "utf16 is UTF-16, not UTF-8. Convert it: iconv -f UTF-16 -t UTF-8 "),
     ("translate {model} --input {latin1}", 3, "latin1:2: not UTF-8"),
-    ("translate {model} --input {two} --beam x", 2, "invalid int value: 'x'"),
+    ("translate {model} --input {two} --beam x", 2, 'must be a whole number, not "x"'),
     ("translate {model} --input {two} --beam 0", 2, "at least 1"),
     ("translate {model} --input {two} --beam -4", 2, "at least 1"),
     ("translate {model} --input {two} --alpha -1", 2, "alpha"),
@@ -180,9 +203,9 @@ MISTAKES = [
     ("evaluate {model} --source {two} --reference {gold} --trees --output {nowhere}/x", 2, "there is no directory"),
     ("evaluate {damaged} --source {two} --reference {gold} --trees", 3, "is damaged"),
     # treebank
-    ("treebank", 2, "required: DIR, --out"),
-    ("treebank {trees}", 2, "required: --out"),
-    ("treebank {trees} --uot {new}", 2, "required: --out"),
+    ("treebank", 2, "Missing: DIR, --out"),
+    ("treebank {trees}", 2, "Missing: --out"),
+    ("treebank {trees} --uot {new}", 2, "Missing: --out"),
     ("treebank {trees} --out {new} --uot {new}", 2, 'Did you mean "--out"'),
     ("treebank {nowhere} --out {new}", 3, "There is no directory"),
     ("treebank {two} --out {new}", 3, "There is no directory"),
@@ -194,7 +217,7 @@ MISTAKES = [
     ("treebank {trees} --out {two}/below", 2, "cannot be written"),
     ("treebank {trees} --out {folder}/{long}", 3, "File name too long"),
     # score
-    ("score {model} --source {two}", 2, "required: --target"),
+    ("score {model} --source {two}", 2, "Missing: --target"),
     ("score {model} --source {two} --traget {two} --target {two}", 2, 'Did you mean "--target"'),
     ("score {model} --source {two} --target {three}", 3, "2 lines"),
     ("score {model} --source {two} --target {nowhere}", 3, "There is no file"),
@@ -203,12 +226,12 @@ MISTAKES = [
     ("score {nowhere} --source {two} --target {two}", 3, "There is no model"),
     ("score {damaged} --source {two} --target {two}", 3, "is damaged"),
     # average
-    ("average {run}", 2, "required: --last, --out"),
+    ("average {run}", 2, "Missing: --last, --out"),
     ("average {run} --lst 2 --last 2 --out {new}", 2, 'Did you mean "--last"'),
-    ("average {run} --last two --out {new}", 2, "invalid int value: 'two'"),
+    ("average {run} --last two --out {new}", 2, 'must be a whole number, not "two"'),
     ("average {run} --last 0 --out {new}", 2, "at least 1, not 0"),
     ("average {run} --last -2 --out {new}", 2, "at least 1, not -2"),
-    ("average {run} --last 4 --out {new}", 3, "3 valid checkpoints, not 4"),
+    ("average {run} --last 4 --out {new}", 3, "3 valid checkpoints, fewer than --last 4"),
     ("average {model} --last 1 --out {new}", 3, "is not a run"),
     ("average {nowhere} --last 1 --out {new}", 3, "is not a run"),
     ("average {two} --last 1 --out {new}", 3, "is not a run"),
@@ -216,12 +239,13 @@ MISTAKES = [
     ("average {run} --last 1 --out {trees}", 2, "heedful replaces only what it wrote"),
     ("average {run} --last 1 --out {two}/below", 2, "cannot be written"),
     # info
-    ("info", 2, "either a PATH or --preset"),
-    ("info {model} --preset tiny", 2, "either a PATH or --preset"),
+    ("info", 2, "either a PATH (a model or run directory) or --preset NAME"),
+    ("info {model} --preset tiny", 2, "either a PATH (a model or run directory) or --preset NAME"),
     ("info --prest tiny", 2, 'Did you mean "--preset"'),
     ("info --preset huge", 2, "Allowed: base, big, "),
-    ("info {nowhere}", 3, "There is no model"),
-    ("info {folder}", 3, "MANIFEST.json is missing"),
+    ("info {nowhere}", 3, "nowhere does not exist. Give a model or a run"),
+    ("info {two}", 3, "two is a file. Give a model or a run"),
+    ("info {folder}", 3, "folder is neither a model nor a run"),
     ("info {damaged}", 3, "is damaged"),
 ]
 

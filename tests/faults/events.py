@@ -139,7 +139,7 @@ class Phases:
         (Updater, "_accumulate"),
         (Updater, "_gradient_norm"),
         (Validation, "_losses"),
-        (Validation, "_bleu"),
+        (Validation, "_translate"),
     )
 
     def __init__(self, phase: str, visit: int, event: int, act: Callable[[], None]) -> None:

@@ -107,7 +107,7 @@ def test_control_without_the_check(
     poison(monkeypatch, 6, where, math.nan)
     monkeypatch.setattr(step_module.math, "isfinite", lambda _: True)
     # The model then says nothing that could be decoded; what counts here are the weights.
-    monkeypatch.setattr("heedful.training.validation.Validation._bleu", lambda *_: 0.0)
+    monkeypatch.setattr("heedful.training.validation.Validation._translate", lambda self, *_: [""] * len(self.pairs))
     monkeypatch.setattr("heedful.training.loop.perplexity", lambda _: 0.0)
     monkeypatch.setattr("heedful.training.validation.perplexity", lambda _: 0.0)
     train(out=tmp_path / "run", overrides=settings)

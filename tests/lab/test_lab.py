@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import re
+import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
 
 from heedful.cli.main import main
 from heedful.lab import computed, variations
-from heedful.lab.experiment import Curve, Experiment, Finding, Picture, Setting, report
+from heedful.lab.experiment import Bars, Curve, Curves, Experiment, Finding, Setting, _draw, report
 from heedful.lab.experiments import EXPERIMENTS
 from heedful.lab.trained import Trained
 
-pytest.importorskip("matplotlib")
+matplotlib = pytest.importorskip("matplotlib")
 
 
 @pytest.mark.parametrize("experiment", [computed.scaling, computed.order, computed.shifts])
@@ -89,7 +90,51 @@ def test_verdicts(judge: object, found: list[Trained], held: bool) -> None:
     ("held", "said"), [(True, "as the paper says:"), (False, "not as the paper says:"), (None, "not judged:")]
 )
 def test_a_report_says_what_came_out(held: bool | None, said: str) -> None:
-    found = Finding(("a", "b"), [["1", "2"]], held, "because.", Picture([], "x", "y"))
+    found = Finding(("a", "b"), [["1", "2"]], held, "because.", Curves([], "x", "y"))
     text = report(Experiment("name", "section 1", "A claim.", lambda _: found), found)
     assert f"\n{said} because." in text
     assert "| 1 | 2 |" in text
+
+
+def texts(figure: Curves | Bars, path: Path) -> list[str]:
+    """Everything that is written in a figure."""
+    with matplotlib.rc_context({"svg.fonttype": "none"}):
+        _draw(figure, path / "figure.svg")
+    drawing = ElementTree.fromstring((path / "figure.svg").read_bytes())
+    return ["".join(one.itertext()) for one in drawing.iter("{http://www.w3.org/2000/svg}text")]
+
+
+def test_categories_are_bars_with_their_names_and_values(tmp_path: Path) -> None:
+    found = computed.order(Setting(tmp_path, quick=True))
+    assert isinstance(found.figure, Bars)
+    written = texts(found.figure, tmp_path)
+    assert {"without", "with sinusoids", found.figure.x_label, found.figure.y_label} <= set(written)
+    assert {f"{value:.3g}" for value in found.figure.values.values()} <= set(written)
+
+
+@pytest.mark.parametrize(
+    ("figure", "ticks"),
+    [
+        (Curves([Curve("a", [4, 16, 64, 1_024], [1, 2, 3, 4])], "d_k", "y", log_x=True), ["4", "16", "64", "1,024"]),
+        (Curves([Curve("a", [16, 64], [0.4, 30.0])], "n", "y", log_x=True, log_y=True), ["16", "64", "1", "5", "20"]),
+        (Curves([Curve("a", [1, 2, 3], [1, 2, 3])], "heads", "y"), ["1", "2", "3"]),
+    ],
+    ids=["log x", "log both", "linear"],
+)
+def test_ticks_are_plain_numbers_where_values_can_be(figure: Curves, ticks: list[str], tmp_path: Path) -> None:
+    written = texts(figure, tmp_path)
+    assert set(ticks) <= set(written)
+    assert not any("^" in text or "×" in text for text in written)  # 16, not 2^4
+
+
+def test_no_half_heads(tmp_path: Path) -> None:
+    written = texts(Curves([Curve("a", [1, 2, 3], [10, 20, 30])], "heads", "y"), tmp_path)
+    assert "1" in written
+    assert "1.5" not in written
+
+
+def test_every_axis_of_what_can_be_computed_has_a_title(tmp_path: Path) -> None:
+    for experiment in (computed.scaling, computed.order, computed.shifts):
+        figure = experiment(Setting(tmp_path, quick=True)).figure
+        assert {figure.x_label, figure.y_label} <= set(texts(figure, tmp_path))
+        assert min(len(figure.x_label), len(figure.y_label)) > 3  # words, not a lone symbol

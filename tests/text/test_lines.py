@@ -6,10 +6,11 @@ import gzip
 import io
 import random
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from heedful.errors import CorpusError, InputError
@@ -70,12 +71,14 @@ def test_lines_written_come_back(written, end):
     raw = "".join(line + end for line in written).encode()
     if written and written[0].startswith("\ufeff"):
         raw = b"\xef\xbb\xbf" + raw
+    assume(lines._wide_encoding(raw.split(b"\n")[0] + b"\n") is None)
     assert list(decode_lines(io.BytesIO(raw), "text")) == written
 
 
 @given(st.binary(max_size=200))
 def test_bytes_are_lines_or_an_error_with_the_right_number(raw):
     """Whatever the bytes: the lines that bytes.split finds, or an error at the first that is not UTF-8."""
+    assume(lines._wide_encoding(raw[: raw.find(b"\n") + 1] or raw) is None)
     expected = raw.removeprefix(b"\xef\xbb\xbf").split(b"\n")
     if expected[-1] == b"" and raw != b"\xef\xbb\xbf":
         expected.pop()
@@ -142,6 +145,38 @@ def test_what_utf8_forbids_is_refused(write_text, raw):
     path = write_text("text.en", b"fine\n" + raw)
     with pytest.raises(CorpusError, match=re.escape(f"{path}:2: not UTF-8")):
         list(read_lines(path))
+
+
+@pytest.mark.parametrize("text", ["Hello, you\nnext\n", "„Größe“ und so\n", "xy\n\n"])
+@pytest.mark.parametrize("said", ["UTF-16", "UTF-16LE", "UTF-16BE", "UTF-32"])
+def test_utf16_is_recognised(write_text, text, said):
+    path = write_text("my train.en", text.encode(said))
+    with pytest.raises(CorpusError) as caught:
+        list(read_lines(path))
+    message = str(caught.value)
+    assert message.startswith(f"{path} is {said[:6]}, not UTF-8. Convert it: iconv -f {said} -t UTF-8 ")
+
+
+@pytest.mark.parametrize("name", ["my train.en", "my train.en.gz"])
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_the_command_in_the_message_converts_the_file(write_text, tmp_path, name, encoding):
+    path = write_text(name, "Hello, you\nGröße\n".encode(encoding))
+    with pytest.raises(CorpusError) as caught:
+        list(read_lines(path))
+    subprocess.run(str(caught.value).partition("Convert it: ")[2], shell=True, check=True)
+    assert list(read_lines(tmp_path / name.replace(".en", ".utf8.en"))) == ["Hello, you", "Größe"]
+
+
+def test_standard_input_in_utf16():
+    with pytest.raises(
+        CorpusError, match=r"standard input is UTF-16, not UTF-8\. Convert it: iconv -f UTF-16 -t UTF-8$"
+    ):
+        list(decode_lines(io.BytesIO("abc".encode("utf-16")), "standard input"))
+
+
+@pytest.mark.parametrize("raw", [b"a\0b and more\n", b"\0\0\0\0\n", b"a\0\n", "Größe\n".encode()])
+def test_a_nul_alone_is_not_utf16(raw):
+    assert len(list(decode_lines(io.BytesIO(raw), "t"))) == 1
 
 
 def test_truncated_gz(tmp_path):

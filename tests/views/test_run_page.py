@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from heedful.views.run_page import PANELS, Curve, curves_as_svg, points, write_run_page
+from heedful.views.run_page import PANELS, Curve, panel_as_svg, points, write_run_page
 
 
 def entries(steps: int = 40) -> list[dict[str, Any]]:
@@ -22,6 +23,12 @@ def entries(steps: int = 40) -> list[dict[str, Any]]:
     return log
 
 
+def written(tmp_path: Path, log: list[dict[str, Any]], title: str = "Run", facts: Any = ()) -> str:
+    path = tmp_path / "new" / "page.html"
+    write_run_page(log, title, facts, path)
+    return path.read_text(encoding="utf-8")
+
+
 def test_a_curve_is_the_figures_of_its_kind() -> None:
     log = entries(20)
     log.append({"step": 25, "kind": "train", "loss": None})  # was not finite
@@ -30,26 +37,55 @@ def test_a_curve_is_the_figures_of_its_kind() -> None:
     assert points([], Curve("valid", "bleu")) == ([], [])
 
 
-@pytest.mark.parametrize("log", [entries(), entries(10), []])
-def test_every_panel_is_drawn_whatever_the_log_has(log: list[dict[str, Any]]) -> None:
-    drawing = ElementTree.fromstring(curves_as_svg(log))
-    assert len([group for group in drawing.iter() if group.get("id", "").startswith("axes_")]) == len(PANELS)
+@pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel.title)
+@pytest.mark.parametrize("steps", [10, 40, 100_000])
+def test_a_panel_has_titles_and_its_curves(panel: Any, steps: int) -> None:
+    log = [entry | {"step": entry["step"] * steps // 40} for entry in entries(40)]
+    drawing = ElementTree.fromstring(panel_as_svg(panel, log))
+    texts = [one.text for one in drawing.iter("{http://www.w3.org/2000/svg}text")]
+    assert {"step", panel.unit} <= set(texts)
+    strokes = "".join(one.get("style", "") for one in drawing.iter("{http://www.w3.org/2000/svg}path"))
+    for curve in panel.curves:
+        assert f"var(--{curve.kind})" in strokes
+
+
+def test_colours_are_the_page_s_so_that_curves_follow_dark_mode() -> None:
+    for panel in PANELS:
+        assert set(re.findall(r"#[0-9a-f]{6}\b", panel_as_svg(panel, entries()))) <= {"#ffffff"}  # of hidden patches
+        assert "currentColor" in panel_as_svg(panel, entries())
+
+
+def test_steps_are_whole_numbers() -> None:
+    log = [{"step": step, "kind": "train", "lr": 1_000.0} for step in (1, 2, 3)]
+    texts = re.findall(r"<text[^>]*>([^<]*)</text>", panel_as_svg(PANELS[3], log))
+    assert {"0", "1", "2", "3"} <= set(texts)
+    assert not any(text in ("0.5", "1.5", "2.5") for text in texts)
 
 
 def test_the_same_log_gives_the_same_picture() -> None:
-    assert curves_as_svg(entries()) == curves_as_svg(entries())
-    assert curves_as_svg(entries()) != curves_as_svg(entries(30))
+    assert panel_as_svg(PANELS[0], entries()) == panel_as_svg(PANELS[0], entries())
+    assert panel_as_svg(PANELS[0], entries()) != panel_as_svg(PANELS[0], entries(30))
+
+
+@pytest.mark.parametrize(("log", "drawn"), [(entries(), 6), ([{"step": 0, "kind": "start"}], 0), ([], 0)])
+def test_a_panel_without_figures_says_so(tmp_path: Path, log: list[dict[str, Any]], drawn: int) -> None:
+    page = written(tmp_path, log)
+    assert page.count("<svg") == drawn
+    assert page.count("nothing logged yet") == len(PANELS) - drawn
+
+
+def test_no_id_is_there_twice(tmp_path: Path) -> None:
+    ids = re.findall(r'\bid="([^"]*)"', written(tmp_path, entries()))
+    assert len(ids) == len(set(ids))
 
 
 def test_the_page_is_whole_and_text_stays_text(tmp_path: Path) -> None:
-    path = tmp_path / "new" / "page.html"
-    write_run_page(entries(), "Run <b>&", ["model: <script>alert(1)</script>", "beam: 4"], path)
-    page = path.read_text(encoding="utf-8")
+    page = written(tmp_path, entries(), "Run <b>&", [("model", "<script>alert(1)</script>"), ("beam", "4")])
     assert "<h1>Run &lt;b&gt;&amp;</h1>" in page
     assert "<script" not in page
-    assert "<td>beam</td><td>4</td>" in page
-    assert "http" not in page.replace("http://www.w3.org", "").replace("http://purl.org", "").replace(
-        "http://creativecommons.org", ""
-    ).replace("https://matplotlib.org", "")
+    assert "<dt>beam</dt><dd>4</dd>" in page
+    assert set(re.findall(r"https?://[\w.]+", page)) <= {"http://www.w3.org"}  # names of XML, never fetched
     best = page[page.index('<tr class="best">') :]
-    assert best.index("20.000") < best.index("</tr>")
+    assert best.index("20.00") < best.index("</tr>")
+    rows = re.findall(r"<tr.*?</tr>", page)
+    assert len({len(re.findall("<t[dh]>", row)) for row in rows}) == 1  # as many cells in each row

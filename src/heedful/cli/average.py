@@ -9,6 +9,7 @@ from heedful.errors import CheckpointError, UsageError
 from heedful.files import require_replaceable
 from heedful.storage.model_directory import is_model, write_model
 from heedful.storage.run_directory import RunDirectory, is_run, model_of_checkpoints
+from heedful.wording import plural
 
 
 def average(arguments: argparse.Namespace) -> None:
@@ -25,7 +26,7 @@ def average(arguments: argparse.Namespace) -> None:
     steps = run.valid_steps(last)
     if len(steps) < last:
         raise CheckpointError(
-            f"{path} has {len(steps)} valid checkpoints, not {last}. "
+            f"{path} has {plural(len(steps), 'valid checkpoint')}, fewer than --last {last}. "
             "Lower --last, or train with a larger training.keep."
         )
     write_model(out, model_of_checkpoints(run, steps))

@@ -1,89 +1,241 @@
-"""`heedful info`: what a model, run or preset is."""
+"""`heedful info`: describe a model, a run or a preset, on one screen or as JSON."""
 
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, replace
+from itertools import chain, repeat
+from math import nan
 from pathlib import Path
+from textwrap import wrap
+from typing import Any
 
 import torch
 
-from heedful import presets
-from heedful.config import ModelConfig
+from heedful import presets, recipes
+from heedful.config import ModelConfig, Recipe
 from heedful.errors import ModelError, UsageError
 from heedful.model.transformer import Transformer
 from heedful.storage.manifest import verify_manifest
 from heedful.storage.model_directory import CONFIG, TOKENIZER, WEIGHTS, read_model
 from heedful.storage.run_directory import RunDirectory, is_run
+from heedful.text.tokenizer import Tokenizer
+from heedful.training.checkpoints import Progress
+from heedful.training.loop import is_finished, note_validation
 from heedful.training.run_log import read_log
+from heedful.training.validation import Scores
 from heedful.views.run_page import write_run_page
+from heedful.wording import clock, command, plural, use_commands
+
+Facts = dict[str, Any]
+Line = tuple[str, str]  # a name and what there is to say about it
+
+_WIDTH = 13  # of the names on the screen
+_SCREEN = 79  # columns
+_PRESET_VOCABULARY = 37_000  # tokens: section 5.1
 
 
 def info(arguments: argparse.Namespace) -> None:
     if (arguments.path is None) == (arguments.preset is None):
-        raise UsageError("Give either a PATH or --preset NAME.")
-    if arguments.preset:
-        preset = presets.named(arguments.preset)
-        lines = describe_shape(preset.model(37_000))
-        lines += [f"training.{key}: {value}" for key, value in preset.training.items()]
-    else:
-        lines = describe_path(Path(arguments.path))
-    if arguments.out:
-        _write_page(arguments, lines)
-    else:
-        print("\n".join(lines))
-
-
-def _write_page(arguments: argparse.Namespace, lines: list[str]) -> None:
-    if arguments.path is None or not is_run(Path(arguments.path)):
+        raise UsageError("Give either a PATH (a model or run directory) or --preset NAME.")
+    if arguments.out and (arguments.path is None or not is_run(Path(arguments.path))):
         raise UsageError("--out draws the curves of a run: give a RUN, a directory that heedful train wrote.")
-    if Path(arguments.out).suffix != ".html":
+    if arguments.out and Path(arguments.out).suffix != ".html":
         raise UsageError(f'--out writes a page: its name must end in .html, not "{arguments.out}".')
-    entries = read_log(RunDirectory(Path(arguments.path)).log)
-    title = f"Run {Path(arguments.path).absolute().name}"
-    write_run_page(
-        entries, title, [line for line in lines if not line.startswith("validation at")], Path(arguments.out)
-    )
-    print(arguments.out)
+    facts = preset_facts(arguments.preset) if arguments.preset else path_facts(Path(arguments.path))
+    if arguments.out:
+        _write_page(facts, Path(arguments.out))
+    elif arguments.json:
+        print(json.dumps(facts, indent=1, ensure_ascii=False))
+    else:
+        print("\n".join(f"{name:{_WIDTH}} {text}".rstrip() for name, text in summary(facts)))
 
 
-def describe_shape(config: ModelConfig) -> list[str]:
-    """Keys of the shape, and the number of parameters that it gives."""
+def _write_page(facts: Facts, page: Path) -> None:
+    run = Path(facts["run"]["path"])
+    entries = read_log(RunDirectory(run).log) if RunDirectory(run).log.is_file() else []
+    lines = [(name, text) for name, text in summary(facts) if name not in ("next", "")]
+    write_run_page(entries, f"Run {run.absolute().name}", lines, page)
+    print(page)
+
+
+def preset_facts(name: str) -> Facts:
+    preset = presets.named(name)
+    return {"preset": name, **shape_facts(preset.model(_PRESET_VOCABULARY)), "training": dict(preset.training)}
+
+
+def path_facts(path: Path) -> Facts:
+    if not path.is_dir():
+        problem = "is a file" if path.exists() else "does not exist"
+        raise ModelError(f"{path} {problem}. Give a model or a run: a directory that heedful wrote.")
+    if not is_run(path):
+        if not (path / CONFIG).is_file():
+            raise ModelError(f"{path} is neither a model nor a run: it has no config.json and no config.toml.")
+        return model_facts(path)
+    run = RunDirectory(path)
+    model = next((place for place in (run.model, run.best) if place.is_dir()), None)
+    return {"run": run_facts(run), **(model_facts(model) if model else _planned(run))}
+
+
+def shape_facts(config: ModelConfig) -> Facts:
     with torch.device("meta"):
         parameters = Transformer(config).parameter_count()
-    return [*(f"{key}: {value}" for key, value in asdict(config).items()), f"parameters: {parameters:,}"]
+    return {"shape": asdict(config), "parameters": parameters}
 
 
-def describe_path(path: Path) -> list[str]:
-    if is_run(path):
-        run = RunDirectory(path)
-        lines = [f"run: {path}", *_history(run)]
-        models = [place for place in (run.model, run.best) if place.is_dir()]
-        return lines + (describe_model(models[0]) if models else [])
-    return describe_model(path)
-
-
-def describe_model(path: Path) -> list[str]:
+def model_facts(path: Path) -> Facts:
     model = read_model(path)
-    digests = verify_manifest(path, (CONFIG, TOKENIZER, WEIGHTS), ModelError)
-    return [
-        f"model: {path}",
-        *describe_shape(model.transformer.config),
-        *(f"{key}: {value}" for key, value in asdict(model.text).items()),
-        *(f"decoding.{key}: {value}" for key, value in asdict(model.decoding).items()),
-        *(f"{key}: {value}" for key, value in model.history.items()),
-        *(f"sha256 of {name}: {digest}" for name, digest in digests.items()),
-    ]
+    return {
+        "model": str(path),
+        **shape_facts(model.transformer.config),
+        "text": asdict(model.text),
+        "decoding": asdict(model.decoding),
+        "history": dict(model.history),
+        "sha256": verify_manifest(path, (CONFIG, TOKENIZER, WEIGHTS), ModelError),
+    }
 
 
-def _history(run: RunDirectory) -> list[str]:
+def run_facts(run: RunDirectory) -> Facts:
+    """Return how far a run is; it may have no log and no checkpoint yet."""
     entries = read_log(run.log) if run.log.is_file() else []
-    steps = run.recipe().training.steps
-    lines = [f"steps: {max((entry['step'] for entry in entries), default=0):,} of {steps:,}"]
-    lines += [f"checkpoints: {', '.join(map(str, run.steps()))}"]
-    for entry in (entry for entry in entries if entry["kind"] == "valid"):
-        lines.append(
-            f"validation at step {entry['step']:,}: loss {entry['loss']:.3f}, "
-            f"perplexity {entry['perplexity']:.2f}, BLEU {entry['bleu']:.2f}"
+    recipe = run.recipe()
+    validations = [entry for entry in entries if entry["kind"] == "valid"]
+    step = max((entry["step"] for entry in entries), default=0)
+    return {
+        "path": str(run.path),
+        "step": step,
+        "steps": recipe.training.steps,
+        "tokens": max((entry.get("tokens") or 0 for entry in entries), default=0),
+        "seconds": max((entry.get("seconds") or 0.0 for entry in entries if entry["kind"] == "train"), default=0.0),
+        "finished": _is_finished(step, validations, recipe),
+        "checkpoints": run.steps(),
+        "validations": validations,
+        "recipe": recipes.as_settings(recipe),
+    }
+
+
+def _is_finished(step: int, validations: list[Facts], recipe: Recipe) -> bool:
+    """Whether the steps or the patience are used up, by the rules of the training loop."""
+    progress = Progress()
+    for entry in validations:
+        figures = {key: entry.get(key) for key in ("loss", "nll", "perplexity", "bleu", "seconds")}
+        note_validation(progress, Scores(**{key: nan if value is None else value for key, value in figures.items()}))
+    progress.step = step
+    return is_finished(progress, recipe)
+
+
+def _planned(run: RunDirectory) -> Facts:
+    """What is known of the model before one is written."""
+    recipe = run.recipe()
+    size = Tokenizer.read(run.tokenizer).vocab_size if run.tokenizer.is_file() else recipe.data.vocab_size
+    text = {key: getattr(recipe.data, key) for key in ("source_language", "target_language", "lowercase", "max_length")}
+    shape = shape_facts(replace(recipe.model, vocab_size=size))
+    return {"model": None, **shape, "text": text, "decoding": asdict(recipe.decoding)}
+
+
+def summary(facts: Facts) -> Iterator[Line]:
+    """Yield one screen, name and text, of what `--json` prints in full."""
+    run, text = facts.get("run"), facts.get("text")
+    if "preset" in facts:
+        yield "preset", facts["preset"]
+    if run:
+        yield "run", run["path"]
+        yield from _progress(run)
+    if "model" in facts:
+        yield "model", _model(facts)
+    if text:
+        yield "languages", _languages(text)
+    yield from _size(facts)
+    if text:
+        yield "tokenizer", _tokenizer(facts["shape"]["vocab_size"], text)
+        yield (
+            "decoding",
+            "beam {beam}, alpha {alpha}, up to {max_extra} tokens more than the source".format(**facts["decoding"]),
         )
-    return lines
+    if "preset" in facts:
+        settings = ", ".join(f"{key} {_number(value)}" for key, value in facts["training"].items())
+        yield from _lines("training", wrap(settings or "chosen by heedful train for your corpus", _SCREEN - _WIDTH))
+    if facts.get("sha256"):
+        yield "sha256", facts["sha256"][WEIGHTS]
+    yield from _lines("next", _next(facts))
+
+
+def _lines(name: str, texts: Iterable[str]) -> Iterator[Line]:
+    """The name stands on the first of several lines."""
+    yield from zip(chain([name], repeat("")), texts, strict=False)
+
+
+def _progress(run: Facts) -> Iterator[Line]:
+    early = ", stopped early" * (run["step"] < run["steps"])
+    state = f"finished{early}" if run["finished"] else "unfinished"
+    spent = [plural(run["tokens"], "target token")] * bool(run["tokens"])
+    spent += [f"{clock(run['seconds'])} of training"] * bool(run["seconds"])
+    yield "training", " · ".join([f"{state}: step {run['step']:,} of {run['steps']:,}", *spent])
+    if validations := run["validations"]:
+        yield "best", _validation(max(validations, key=lambda one: (one.get("bleu") or 0.0, -(one.get("nll") or 1e9))))
+        yield "last", _validation(validations[-1])
+    else:
+        yield "validation", f"none yet; every {plural(run['recipe']['training']['validate_every'], 'step')}"
+    steps = run["checkpoints"]
+    shown = [f"{step:,}" for step in steps]
+    places = ", ".join(shown) if len(shown) < 7 else f"{shown[0]}, {shown[1]}, … {shown[-1]}"
+    yield "checkpoints", f"{len(steps)} (step {places})" if steps else "none yet"
+
+
+def _validation(entry: Mapping[str, Any]) -> str:
+    keys = (("BLEU", "bleu", 2), ("perplexity", "perplexity", 2), ("loss", "loss", 3))
+    figures = [
+        f"{name} {entry[key]:.{digits}f}" if entry.get(key) is not None else f"{name} not finite"
+        for name, key, digits in keys
+    ]
+    return f"step {entry['step']:,}: {', '.join(figures)}"
+
+
+def _model(facts: Facts) -> str:
+    if facts["model"] is None:
+        return "none yet: the run has not validated or saved"
+    steps = [f"{step:,}" for step in facts["history"].get("averaged_steps", [])]
+    if len(steps) > 1:
+        return f"{facts['model']} (average of {len(steps)} checkpoints, steps {steps[0]} to {steps[-1]})"
+    last = facts["history"].get("steps")
+    return f"{facts['model']}{f' (step {last:,})' if isinstance(last, int) else ''}"
+
+
+def _languages(text: Facts) -> str:
+    names = [text[key] or "not named" for key in ("source_language", "target_language")]
+    return f"{' → '.join(names)}{', lowercased' * text['lowercase']}"
+
+
+def _size(facts: Facts) -> Iterator[Line]:
+    shape = facts["shape"]
+    size = f"{4 * facts['parameters'] / 1e6:,.1f} MB in float32"
+    vocabulary = f"; with a vocabulary of {plural(shape['vocab_size'], 'token')}" * ("preset" in facts)
+    yield "parameters", f"{facts['parameters']:,} ({size}{vocabulary})"
+    widths = " · ".join(f"{key} {shape[key]:,}" for key in ("N", "d_model", "d_ff", "h", "d_k", "d_v"))
+    yield "shape", f"{widths} · {shape['positions']} positions"
+    rates = (f", {key} {shape[key]:g}" for key in ("attention_dropout", "word_dropout") if shape.get(key))
+    yield "dropout", f"{shape['dropout']:g}{''.join(rates)}"
+
+
+def _tokenizer(size: int, text: Facts) -> str:
+    return f"SentencePiece, {plural(size, 'token')}; sentences of up to {plural(text['max_length'], 'token')}"
+
+
+def _number(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _next(facts: Facts) -> Iterator[str]:
+    if "preset" in facts:
+        yield f"{command('train', '--preset', facts['preset'])} --source F --target F --out RUN"
+    elif "run" not in facts:
+        yield from use_commands(Path(facts["model"]))
+    else:
+        run = Path(facts["run"]["path"])
+        if not facts["run"]["finished"]:
+            yield f"{command('train', run / 'config.toml', '--out', run)}  # continues the run"
+        if facts["model"]:
+            yield from use_commands(run)
+        yield f"{command('info', run)} --out page.html  # curves"

@@ -1,7 +1,6 @@
-"""`heedful`: parse → call → print. Results go to stdout and nothing else does.
+"""`heedful`: parse → call → print. Only results go to stdout.
 
-The options are declared here, all of them; what a command does is in its own file, imported when it is called, so
-that --help does not wait for torch.
+All options are declared here. Each command has its own file, imported when it is called: --help does not import torch.
 """
 
 from __future__ import annotations
@@ -28,6 +27,7 @@ class _Parser(argparse.ArgumentParser):
     """Errors become UsageError: one message, exit code 2."""
 
     def error(self, message: str) -> NoReturn:
+        message = message.removeprefix("argument ").replace("the following arguments are required", "Missing")
         raise UsageError(f"{message}. See {self.prog} --help.")
 
 
@@ -48,7 +48,7 @@ def build_parser() -> tuple[_Parser, dict[str, _Parser]]:
         "score": (_score_options, "print the log-probability of given translations"),
         "average": (_average_options, "average the newest checkpoints of a run"),
         "attend": (_attend_options, "show what every head attends to"),
-        "serve": (_serve_options, "translate over HTTP: the API of LibreTranslate, and a page"),
+        "serve": (_serve_options, "serve a LibreTranslate-compatible HTTP API and a web page"),
         "export": (_export_options, "write a model in the format of another tool"),
         "import": (_import_options, "read a model of another tool's format"),
         "lab": (_lab_options, "list or run the experiments behind the paper's claims"),
@@ -94,10 +94,10 @@ def _train_options(parser: _Parser) -> None:
 
 def _translate_options(parser: _Parser) -> None:
     _model_options(parser)
-    parser.add_argument("--input", metavar="F", help="text to translate, a line each (default: standard input)")
+    parser.add_argument("--input", metavar="F", help="text to translate, one line each (default: standard input)")
     parser.add_argument("--output", metavar="F", help="where to write (default: standard output)")
     _search_options(parser)
-    parser.add_argument("--n-best", type=int, metavar="K", help="K lines a source: its number (from 1), score and text")
+    parser.add_argument("--n-best", type=_whole, metavar="K", help="K lines per source: number, score and text")
     parser.add_argument("--scores", action="store_true", help="write score<TAB>text")
     parser.add_argument("--format", choices=("text", "jsonl"), default="text", help="default: text")
 
@@ -122,7 +122,7 @@ def _score_options(parser: _Parser) -> None:
 
 def _average_options(parser: _Parser) -> None:
     parser.add_argument("run", metavar="RUN", help="a run directory")
-    parser.add_argument("--last", type=int, required=True, metavar="K", help="number of checkpoints")
+    parser.add_argument("--last", type=_whole, required=True, metavar="K", help="number of checkpoints")
     parser.add_argument("--out", required=True, metavar="MODEL", help="the new model's directory")
 
 
@@ -176,7 +176,8 @@ def _lab_options(parser: _Parser) -> None:
 def _info_options(parser: _Parser) -> None:
     parser.add_argument("path", nargs="?", metavar="PATH", help=_MODEL_HELP)
     parser.add_argument("--preset", metavar="NAME", help="a preset instead: tiny, small, base, big, table3-…")
-    parser.add_argument("--out", metavar="page.html", help="draw a run's curves instead of printing")
+    parser.add_argument("--out", metavar="page.html", help="write a page with the run's curves instead")
+    parser.add_argument("--json", action="store_true", help="print everything that is known, as JSON")
 
 
 def _treebank_options(parser: _Parser) -> None:
@@ -195,17 +196,29 @@ def _model_options(parser: _Parser) -> None:
 
 
 def _search_options(parser: _Parser) -> None:
-    parser.add_argument("--beam", type=int, metavar="W", help="hypotheses kept (default: the model's, 4); 1 is greedy")
+    parser.add_argument(
+        "--beam", type=_whole, metavar="W", help="hypotheses kept (default: the model's, 4); 1 is greedy"
+    )
     parser.add_argument("--alpha", type=_finite, metavar="ALPHA", help=_LENGTH_PENALTY)
     parser.add_argument(
         "--int8", action="store_true", help="8-bit weights in the decoder, CPU only: less memory, sometimes faster"
     )
 
 
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f'must be a whole number, not "{text}"') from None
+
+
 def _finite(text: str) -> float:
-    value = float(text)
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
     if not math.isfinite(value):
-        raise argparse.ArgumentTypeError(f"must be a finite number, not {text}")
+        raise argparse.ArgumentTypeError(f'must be a finite number, not "{text}"')
     return value
 
 
@@ -219,11 +232,12 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser, parsers = build_parser()
     if arguments and not arguments[0].startswith("-") and arguments[0] not in parsers:
         raise UsageError(f'There is no command "{arguments[0]}".{nearest(arguments[0], parsers)}')
+    _require_equals_sign(arguments)
     parsed, unknown = parser.parse_known_args(arguments)
     if parsed.command is None and unknown:
         raise UsageError(f'heedful does not take "{unknown[0]}".{nearest(unknown[0], ("--help", "--version"))}')
     if parsed.command is None:
-        raise UsageError("Say what to do: a command is missing. See heedful --help.")
+        raise UsageError("No command given. Run `heedful --help` for the list.")
     if unknown:
         options = [option for action in parsers[parsed.command]._actions for option in action.option_strings]
         hint = nearest(unknown[0].partition("=")[0], options) if unknown[0].startswith("-") else ""
@@ -231,6 +245,13 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
             f'heedful {parsed.command} does not take "{unknown[0]}".{hint} See heedful {parsed.command} --help.'
         )
     return parsed
+
+
+def _require_equals_sign(arguments: Sequence[str]) -> None:
+    """Raise for `--set training.steps 5`, where the 5 would be taken for a recipe."""
+    for option, name, value in zip(arguments, arguments[1:], arguments[2:], strict=False):
+        if option == "--set" and "=" not in name and not value.startswith("-"):
+            raise UsageError(f"--set {name} has no value. Write --set {name}={value} instead, with an equals sign.")
 
 
 def run(parsed: argparse.Namespace) -> None:
@@ -266,7 +287,7 @@ def run(parsed: argparse.Namespace) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.WARNING, stream=sys.stderr)
-    # A name of a file that is no UTF-8 is printed as it was given.
+    # A file name that is not UTF-8 is printed as it was given.
     sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape", newline="\n")  # type: ignore[union-attr]
     keep_memory()
     try:
@@ -275,12 +296,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except HeedfulError as error:
         return _say(str(error), error.exit_code)
     except KeyboardInterrupt:
+        if sys.stderr.isatty():  # the shell's prompt begins a line of its own
+            print(file=sys.stderr)
         return 130
     except BrokenPipeError:
-        # Whoever read our output has gone (`heedful translate … | head`): not an error, but nothing more to say.
+        # The reader of our output has closed it (`heedful translate … | head`): not an error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
-        # A name or a place that the system refuses (too long, no permission), or a full disk, wherever it was met.
+        # A path that the system refuses (too long, no permission), or a full disk.
         code = MachineError.exit_code if error.errno in DISK_ERRORS else InputError.exit_code
         return _say(f"{error.filename or 'output'}: {error.strerror or error}.", code)
     except (MemoryError, RuntimeError) as error:

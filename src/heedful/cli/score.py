@@ -10,6 +10,7 @@ from pathlib import Path
 from heedful.decoding.load import load
 from heedful.text.corpus import read_sides
 from heedful.training.loss import perplexity
+from heedful.wording import plural
 
 _TOGETHER = 1_000
 
@@ -28,4 +29,4 @@ def score(arguments: argparse.Namespace) -> None:
             total += result.log_probability
             tokens += result.tokens
         done += len(chunk)
-    print(f"perplexity {perplexity(-total / tokens):.4f} over {tokens:,} tokens", file=sys.stderr)
+    print(f"perplexity {perplexity(-total / tokens):.4f} over {plural(tokens, 'token')}", file=sys.stderr)

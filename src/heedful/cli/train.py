@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from heedful import recipes
 from heedful.errors import MachineError, UsageError
 from heedful.recipes import Settings
+from heedful.wording import command, plural, use_commands
 
 if TYPE_CHECKING:
     from heedful.training.dry_run import Report
@@ -26,12 +27,14 @@ def train(arguments: argparse.Namespace) -> None:
 
         _say_cost(dry_run(settings, Path(out) if out else None, **options))
     else:
+        from heedful.training.display import say
         from heedful.training.distributed import speaks
         from heedful.training.run import train_settings
 
         run = train_settings(settings, Path(out), **options)
         if speaks():
             print(run.path)
+            say("\n".join(["next:", *(f"  {line}" for line in (*use_commands(run.path), command("info", run.path)))]))
 
 
 def settings_of(arguments: argparse.Namespace) -> Settings:
@@ -45,12 +48,15 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
         return recipes.merged(recipes.read(Path(arguments.recipe), root), _absolute(given))
     if arguments.data_root:
         raise UsageError("--data-root goes with a recipe.")
-    if not (arguments.out or arguments.dry_run):
-        raise UsageError("Where should the run go? Give --out RUN.")
     settings = recipes.merged({"data": files}, given)
     begun = bool(arguments.out) and (Path(arguments.out) / "config.toml").is_file()
     if not (begun or settings["data"].get("source") or settings["data"].get("builtin")):
-        raise UsageError("Nothing to train on: give a recipe, or --source, --target, --valid-source, --valid-target.")
+        raise UsageError(
+            "No training text given. Pass a recipe, or --source and --target files, for example: "
+            "heedful train --source train.en --target train.de --out runs/mine"
+        )
+    if not (arguments.out or arguments.dry_run):
+        raise UsageError("No directory given for the run. Pass --out RUN, for example --out runs/mine.")
     return _absolute(settings)
 
 
@@ -83,7 +89,7 @@ def _flops_lines(report: Report) -> Iterator[str]:
     read = report.plan.buckets is not None
     basis = "the text's own batches" if read else f"sentences taken to have {ASSUMED_LENGTH} tokens"
     yield f"FLOPs a step, counted: {_power(cost.step_flops)} ({basis})"
-    yield f"FLOPs of the run, counted: {_power(cost.run_flops)} ({steps:,} steps)"
+    yield f"FLOPs of the run, counted: {_power(cost.run_flops)} ({plural(steps, 'step')})"
     if run := cost.papers_run:
         how = f"{run.devices} devices × {run.hours:g} hours × {_power(run.rate, 1)} a second, as in Table 2"
         yield f"FLOPs of the run, the paper's estimate: {_power(run.flops, 1)} ({how})"

@@ -1,17 +1,17 @@
-"""`heedful translate`: a line in, a line out."""
+"""`heedful translate`: one line in, one line out."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import logging
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import count, islice
 from pathlib import Path
 from time import monotonic
-from typing import IO, Any, TextIO
+from typing import Any, TextIO
 
 from heedful.decoding.load import load
 from heedful.decoding.translator import Translation, Translator
@@ -19,6 +19,7 @@ from heedful.errors import UsageError
 from heedful.files import disk_errors, new_file
 from heedful.text.corpus_checks import empty_translations
 from heedful.text.lines import decode_lines, read_lines
+from heedful.wording import plural
 
 log = logging.getLogger("heedful")
 
@@ -57,7 +58,8 @@ def translated(
         texts = [result.text for line, result in zip(chunk, results, strict=True) if line.strip()]
         written, empty = written + len(texts), empty + sum(not text.strip() for text in texts)
         if together > 1 and sys.stderr.isatty():
-            print(f"{done:,} lines, {done / (monotonic() - began):.0f} a second", file=sys.stderr)
+            speed = done / (monotonic() - began)
+            print(f"{plural(done, 'line')}, {speed:,.0f} per second", file=sys.stderr)
     if warning := empty_translations(empty, written):
         log.warning(warning)
 
@@ -77,7 +79,7 @@ def render(number: int, line: str, result: Translation, arguments: argparse.Name
     return f"{result.score:.6f}\t{result.text}\n" if arguments.scores else f"{result.text}\n"
 
 
-@contextmanager
+@contextlib.contextmanager
 def output(name: str | None) -> Iterator[TextIO]:
     """Standard output, or a file that appears when it is complete; what stood there before stays until then."""
     if name is None:
@@ -87,7 +89,7 @@ def output(name: str | None) -> Iterator[TextIO]:
     if not name or path.is_dir():
         raise UsageError(f'--output takes the name of a file, not "{name}".')
     if not path.parent.is_dir():
-        raise UsageError(f"{path} cannot be written: there is no directory {path.parent}.")
+        raise UsageError(f"Cannot write {path}: there is no directory {path.parent}. Create it first.")
     if path.exists() and not path.is_file():  # /dev/null, a pipe: nothing to put in its place
         with disk_errors(path), path.open("w", encoding="utf-8", newline="\n") as stream:
             yield stream
@@ -103,17 +105,16 @@ def _again(first: str | None, rest: Iterator[str]) -> Iterator[str]:
 
 
 def _typed() -> Iterator[str]:
-    print("Type a line and press Enter; Ctrl-D ends.", file=sys.stderr)
-    yield from decode_lines(_Prompting(sys.stdin.buffer), "standard input")
+    """Yield lines as they are typed, with editing and history where input and output are a terminal."""
+    print("Type a line and press Enter. Ctrl-D ends.", file=sys.stderr)
+    if not sys.stdout.isatty():  # a prompt would land in the output
+        yield from decode_lines(sys.stdin.buffer, "standard input")
+        return
+    with contextlib.suppress(ImportError):  # not on every system; input() works without it
+        import readline  # noqa: F401
+    # What is not UTF-8 arrives as lone surrogates, which the translator refuses with a message.
+    sys.stdin.reconfigure(encoding="utf-8", errors="surrogateescape")  # type: ignore[union-attr]
+    with contextlib.suppress(EOFError):
+        while True:
+            yield input("> ")
     print(file=sys.stderr)
-
-
-class _Prompting:
-    """Asks for each line that is read."""
-
-    def __init__(self, stream: IO[bytes]) -> None:
-        self.stream = stream
-
-    def readline(self, size: int, /) -> bytes:
-        print("> ", end="", file=sys.stderr, flush=True)
-        return self.stream.readline(size)

@@ -24,6 +24,7 @@ from heedful.files import holds_only, new_directory, read_at_most
 from heedful.text.corpus import Pair, clean
 from heedful.text.tokenizer import Tokenizer
 from heedful.typed import require_version
+from heedful.wording import plural
 
 Ids = npt.NDArray[np.integer[Any]]
 
@@ -50,7 +51,7 @@ class FilterReport:
 
     def __str__(self) -> str:
         dropped = f"{self.empty:,} empty, {self.too_long:,} too long, {self.uneven:,} too uneven"
-        return f"{self.kept:,} of {self.read:,} pairs kept ({dropped})"
+        return f"{self.kept:,} of {plural(self.read, 'pair')} kept ({dropped})"
 
 
 class Store:

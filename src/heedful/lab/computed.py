@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from heedful.config import ModelConfig
-from heedful.lab.experiment import Curve, Finding, Picture, Setting
+from heedful.lab.experiment import Bars, Curve, Curves, Finding, Setting
 from heedful.model.attention import MultiHeadAttention
 from heedful.model.embeddings import sinusoids
 from heedful.model.transformer import Transformer
@@ -49,8 +49,11 @@ def scaling(_: Setting) -> Finding:
         grows and saturates,
         "dot products spread as √d_k; undivided, at d_k = 1,024 one key takes "
         f"{largest['not divided'][-1]:.0%} of the weight, and the softmax has hardly a slope left to learn by.",
-        Picture(
-            [Curve(name, widths, values) for name, values in largest.items()], "d_k", "largest of 32 weights", True
+        Curves(
+            [Curve(name, widths, values) for name, values in largest.items()],
+            "d_k (width of queries and keys)",
+            "largest of 32 attention weights",
+            log_x=True,
         ),
     )
 
@@ -84,7 +87,7 @@ def order(_: Setting) -> Finding:
         rows,
         held,
         "without positions a word's state is the same wherever it stands: the model cannot know the order.",
-        Picture([Curve("difference", [0, 1], list(moved.values()))], "without, with sinusoids", "difference"),
+        Bars(moved, "positional encoding", "largest change of a word's state"),
     )
 
 
@@ -107,7 +110,12 @@ def shifts(_: Setting) -> Finding:
         worst < 1e-9,
         f"for {positions} positions the error is at most {worst:.0e}; how like two positions are depends on their "
         "distance alone.",
-        Picture([Curve("PE(pos) · PE(pos + k)", distances, likeness)], "k", "dot product"),
+        Curves(
+            [Curve("PE(pos) · PE(pos + k)", distances, likeness)],
+            "distance k between two positions",
+            "dot product of their encodings",
+            log_x=True,
+        ),
     )
 
 
@@ -150,7 +158,13 @@ def cost(setting: Setting) -> Finding:
         f"at d = {d} and n = {lengths[0]} recurrence takes {longer:.1f} times as long as self-attention; from "
         f"n = {lengths[-2]} to {lengths[-1]} the time of attention grows {growth['self-attention']:.1f} times, that of "
         f"recurrence {growth['recurrent']:.1f} times.",
-        Picture([Curve(name, lengths, values) for name, values in taken.items()], "n", "seconds", True),
+        Curves(
+            [Curve(name, lengths, [1_000 * value for value in values]) for name, values in taken.items()],
+            "n (tokens of the sentence)",
+            "milliseconds per layer",
+            log_x=True,
+            log_y=True,
+        ),
     )
 
 

@@ -1,9 +1,9 @@
-"""What an experiment is, and what it finds."""
+"""An experiment, its findings, and the report and figure made of them."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,11 +23,22 @@ class Curve(NamedTuple):
     y: Sequence[float]
 
 
-class Picture(NamedTuple):
+class Curves(NamedTuple):
+    """A figure where x is a number: lines through points."""
+
     curves: Sequence[Curve]
     x_label: str
     y_label: str
-    logarithmic: bool = False  # both axes
+    log_x: bool = False
+    log_y: bool = False
+
+
+class Bars(NamedTuple):
+    """A figure where x is a name: one bar each, with its value above it."""
+
+    values: Mapping[str, float]
+    x_label: str
+    y_label: str
 
 
 @dataclass(frozen=True)
@@ -36,7 +47,7 @@ class Finding:
     rows: Sequence[Sequence[str]]
     held: bool | None  # whether it came out as the paper says; None: not judged
     verdict: str
-    picture: Picture
+    figure: Curves | Bars
 
 
 @dataclass(frozen=True)
@@ -80,25 +91,53 @@ def write_finding(experiment: Experiment, found: Finding, directory: Path) -> No
         "heedful": __version__,
     }
     write_durably(directory / "result.json", (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode("utf-8"))
-    _draw(found.picture, directory / "figure.svg")
+    _draw(found.figure, directory / "figure.svg")
 
 
-def _draw(picture: Picture, path: Path) -> None:
+def _draw(content: Curves | Bars, path: Path) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    figure, axes = pyplot.subplots(figsize=(6.4, 3.8))
-    for curve in picture.curves:
-        axes.plot(curve.x, curve.y, "-o", markersize=3, label=curve.name)
-    if picture.logarithmic:
-        axes.set_xscale("log", base=2)
-        axes.set_yscale("log")
-    axes.set_xlabel(picture.x_label)
-    axes.set_ylabel(picture.y_label)
-    axes.grid(alpha=0.25)
+    figure, axes = pyplot.subplots(figsize=(6.4, 3.8), layout="constrained")
+    if isinstance(content, Bars):
+        _draw_bars(axes, content)
+    else:
+        _draw_curves(axes, content)
+    axes.set_xlabel(content.x_label)
+    axes.set_ylabel(content.y_label)
+    axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(fontsize=9)
-    figure.savefig(path, bbox_inches="tight", metadata={"Date": None})
+    figure.savefig(path, metadata={"Date": None})
     pyplot.close(figure)
+
+
+def _draw_bars(axes: Any, bars: Bars) -> None:
+    drawn = axes.bar(list(bars.values), list(bars.values.values()), width=0.5)
+    axes.bar_label(drawn, [f"{value:.3g}" for value in bars.values.values()], padding=3)
+    axes.set_ylim(bottom=0)
+    axes.margins(x=0.3, y=0.15)
+    axes.grid(axis="y", alpha=0.25)
+
+
+def _draw_curves(axes: Any, content: Curves) -> None:
+    from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
+
+    for curve in content.curves:
+        axes.plot(curve.x, curve.y, "-o", markersize=3, label=curve.name)
+    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+    if content.log_x:
+        axes.set_xscale("log", base=2)
+        axes.xaxis.set_major_locator(FixedLocator(sorted({x for curve in content.curves for x in curve.x})))
+        axes.xaxis.set_minor_locator(NullLocator())
+    if content.log_y:
+        axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=9))
+        axes.yaxis.set_minor_formatter(NullFormatter())
+    plain = FuncFormatter(lambda value, _: f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:g}")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(plain)
+    axes.grid(alpha=0.25)
+    if len(content.curves) > 1:
+        axes.legend(fontsize=9, frameon=False)

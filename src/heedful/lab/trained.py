@@ -11,7 +11,7 @@ from typing import Any
 
 from heedful.decoding.load import load
 from heedful.evaluation.scores import bleu
-from heedful.lab.experiment import Curve, Finding, Picture, Setting
+from heedful.lab.experiment import Curve, Curves, Finding, Setting
 from heedful.text.builtin_corpus import BuiltinCorpus
 from heedful.training.run import train
 
@@ -112,8 +112,8 @@ def compared(
             losses = f"{one.training_nll:.3f}", f"{one.nll:.3f}", f"{exp(one.nll):.2f}"
             rows.append([one.name, f"{one.parameters:,}", *losses, f"{one.bleu:.1f}"])
         columns = ("", "parameters", "training nll", "validation nll", "validation perplexity", "test BLEU")
-        picture = Picture([one.curve for one in found], "steps", "validation nll, nats per token")
-        return Finding(columns, rows, *judged(setting, *judge(found)), picture)
+        figure = Curves([one.curve for one in found], "training steps", "validation nll, nats per token")
+        return Finding(columns, rows, *judged(setting, *judge(found)), figure)
 
     return run
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from math import exp
 
-from heedful.lab.experiment import Curve, Finding, Picture, Setting
+from heedful.lab.experiment import Curve, Curves, Finding, Setting
 from heedful.lab.trained import Settings, Trained, Verdict, bleu_on_test, compared, judged, variants
+from heedful.wording import plural
 
 
 def _best(found: list[Trained]) -> Trained:
@@ -18,7 +19,7 @@ def _heads(found: list[Trained]) -> Verdict:
     return best is not single, f"the best is {best.name}, {best.bleu - single.bleu:+.1f} BLEU beside one head."
 
 
-heads = compared({f"{h} head{'s' * (h > 1)}": {"model.h": h} for h in (1, 4, 16)}, _heads)
+heads = compared({plural(h, "head"): {"model.h": h} for h in (1, 4, 16)}, _heads)
 
 
 def _key_size(found: list[Trained]) -> Verdict:
@@ -85,7 +86,9 @@ def _warmup(found: list[Trained]) -> Verdict:
 
 
 # From step 100 on both have the same rate (Eq. 3); before, the first one's falls to it and the second one's rises.
-warmup = compared({f"{steps} steps of warm-up": {"training.warmup_steps": steps} for steps in (1, 100)}, _warmup)
+warmup = compared(
+    {f"{plural(steps, 'step')} of warm-up": {"training.warmup_steps": steps} for steps in (1, 100)}, _warmup
+)
 
 
 def search(setting: Setting) -> Finding:
@@ -104,5 +107,5 @@ def search(setting: Setting) -> Finding:
         f"{scores['averaged', 4] - scores['averaged', 1]:+.2f}."
     )
     curves = [Curve(name, beams, [scores[name, beam] for beam in beams]) for name in checkpoints]
-    picture = Picture(curves, "beam", "test BLEU")
-    return Finding(("checkpoint", "beam", "test BLEU"), rows, *judged(setting, held, verdict), picture)
+    figure = Curves(curves, "beam (hypotheses kept)", "test BLEU", log_x=True)
+    return Finding(("checkpoint", "beam", "test BLEU"), rows, *judged(setting, held, verdict), figure)

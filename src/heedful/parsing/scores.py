@@ -15,6 +15,7 @@ from itertools import accumulate
 from heedful.errors import InputError
 from heedful.parsing.linearization import delinearise, is_well_formed
 from heedful.parsing.trees import ROOT, Bracket, Tree
+from heedful.wording import plural
 
 RULES = "evalb COLLINS.prm"
 SHORT = 40  # words, punctuation included; many papers also give the score of sentences up to this length
@@ -73,10 +74,10 @@ class ParsingScores:
         return "\n".join(
             [
                 f"F1 {one.f1:.2f} (precision {one.precision:.2f}, recall {one.recall:.2f})",
-                f"F1 {short.f1:.2f} of the {short.sentences:,} sentences of at most {SHORT} words",
+                f"F1 {short.f1:.2f} of the {plural(short.sentences, 'sentence')} of at most {SHORT} words",
                 f"complete match {one.complete_match:.2f} %, {one.average_crossing:.2f} crossing brackets a sentence",
                 f"well-formed before repair {self.well_formed_share:.2f} % ({self.well_formed:,} outputs)",
-                f"  {one.sentences:,} sentences{skipped}; {RULES}",
+                f"  {plural(one.sentences, 'sentence')}{skipped}; {RULES}",
             ]
         )
 
@@ -106,7 +107,8 @@ def require_same_words(gold: Sequence[Tree], sentences: Sequence[str]) -> None:
         raise InputError("There is nothing to score: the sentences and the trees are empty.")
     if len(gold) != len(sentences):
         raise InputError(
-            f"{len(sentences):,} sentences and {len(gold):,} trees: each sentence needs its tree, in order."
+            f"{plural(len(sentences), 'sentence')} and {plural(len(gold), 'tree')}: "
+            "each sentence needs its tree, in order."
         )
     for number, (tree, sentence) in enumerate(zip(gold, sentences, strict=True), start=1):
         if list(tree.words) != sentence.split():

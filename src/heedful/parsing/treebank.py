@@ -10,6 +10,7 @@ from pathlib import Path
 from heedful.errors import CorpusError
 from heedful.parsing.linearization import linearise
 from heedful.parsing.trees import bracketed, read_trees
+from heedful.wording import plural
 
 PARTS = ("train", "valid", "test")
 WORDS, TREES, GOLD = "words", "trees", "gold"
@@ -29,7 +30,7 @@ class Part:
     words: int
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.files:,} files, {self.trees:,} trees, {self.words:,} words"
+        return f"{self.name}: {plural(self.files, 'file')}, {plural(self.trees, 'tree')}, {plural(self.words, 'word')}"
 
 
 def treebank_files(top: Path) -> list[Path]:

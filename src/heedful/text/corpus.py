@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from heedful.errors import CorpusError
 from heedful.text.lines import read_lines
+from heedful.wording import plural
 
 
 class Pair(NamedTuple):
@@ -95,7 +96,8 @@ def read_sides(source: Path, target: Path) -> Iterator[Pair]:
         if left is None or right is None:
             counts = [sum(1 for _ in read_lines(side)) for side in (source, target)]
             raise CorpusError(
-                f"The two sides differ in length: {source} has {counts[0]:,} lines, {target} has {counts[1]:,}. "
+                f"The two sides differ in length: {source} has {plural(counts[0], 'line')}, "
+                f"{target} has {counts[1]:,}. "
                 f"Line {lines + 1} has no partner: line n of one file must be the translation of line n of the other."
             )
         lines += 1

@@ -9,6 +9,7 @@ import gzip
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from shlex import quote
 from typing import IO, Protocol, cast
 
 from heedful.errors import CorpusError, InputError
@@ -17,21 +18,22 @@ MAX_LINE_BYTES = 16 * 1024 * 1024  # one line in memory; a longer one is a wrong
 
 
 class Readable(Protocol):
-    """What lines are read from: a file, standard input, a terminal that prompts."""
+    """What lines are read from: a file or standard input."""
 
     def readline(self, size: int, /) -> bytes: ...
 
 
 _BOM = b"\xef\xbb\xbf"
+_LOOKED_AT = 200  # bytes of a file that show its encoding
 
 
 def read_lines(path: Path) -> Iterator[str]:
-    """The lines of a plain or .gz file. Errors name file and line."""
+    """Yield the lines of a plain or .gz file. Errors name file and line."""
     if path.is_dir():
         raise CorpusError(f"{path} is a directory, not a text file.")
     try:
         with _open(path) as stream:
-            yield from decode_lines(stream, str(path))
+            yield from decode_lines(stream, str(path), path)
     except FileNotFoundError:
         raise CorpusError(f"There is no file {path}.") from None
     except (OSError, EOFError, zlib.error) as error:
@@ -44,19 +46,49 @@ def _open(path: Path) -> IO[bytes]:
     return path.open("rb")
 
 
-def decode_lines(stream: Readable, name: str) -> Iterator[str]:
-    """UTF-8 lines without their ends; a byte-order mark at the start is dropped."""
+def decode_lines(stream: Readable, name: str, path: Path | None = None) -> Iterator[str]:
+    """Yield UTF-8 lines without their ends; a byte-order mark at the start is dropped.
+
+    `name` is for messages; `path` is the file, where the lines come from one.
+    """
     number = 0
     while raw := stream.readline(MAX_LINE_BYTES + 1):
         number += 1
         if len(raw) > MAX_LINE_BYTES:
             raise CorpusError(
                 f"{name}:{number}: the line is longer than {MAX_LINE_BYTES:,} bytes. "
-                "A sentence or paragraph a line is expected: is this a text file?"
+                "Give a text file with one sentence or paragraph per line."
             )
         if number == 1:
+            _refuse_wide(raw, name, path)
             raw = raw.removeprefix(_BOM)
         yield _decoded(raw, name, number)
+
+
+def _refuse_wide(start: bytes, name: str, path: Path | None) -> None:
+    """Raise where the first bytes are those of UTF-16 or UTF-32, with the command that converts the file."""
+    encoding = _wide_encoding(start)
+    if encoding is None:
+        return
+    convert = f"iconv -f {encoding} -t UTF-8"
+    if path is not None and path.suffix == ".gz":
+        new = path.with_suffix("").with_suffix(f".utf8{path.with_suffix('').suffix}.gz")
+        convert = f"gzip -dc {quote(str(path))} | {convert} | gzip > {quote(str(new))}"
+    elif path is not None:
+        convert = f"{convert} {quote(str(path))} > {quote(str(path.with_suffix(f'.utf8{path.suffix}')))}"
+    raise CorpusError(f"{name} is {encoding[:6]}, not UTF-8. Convert it: {convert}")
+
+
+def _wide_encoding(start: bytes) -> str | None:
+    """Known by its byte-order mark; without one, by NUL as every other byte: Latin letters in UTF-16."""
+    if start.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
+        return "UTF-32"
+    if start.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "UTF-16"
+    even, odd = (start[first:_LOOKED_AT:2].count(0) / max(1, len(start[first:_LOOKED_AT:2])) for first in (0, 1))
+    if len(start) < 4 or min(even, odd) > 0 or max(even, odd) < 0.6:
+        return None
+    return "UTF-16LE" if odd else "UTF-16BE"
 
 
 def _decoded(raw: bytes, name: str, number: int) -> str:
@@ -72,17 +104,17 @@ def _decoded(raw: bytes, name: str, number: int) -> str:
 
 
 def check_text(text: str, where: str) -> str:
-    """Refuses a lone surrogate, the one thing a Python string can hold and UTF-8 cannot."""
+    """Raise for a lone surrogate, the one thing a Python string can hold and UTF-8 cannot."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
         raise InputError(
             f"{where}: character {error.start + 1} is a lone surrogate (U+{ord(text[error.start]):04X}), "
-            "which is no text. Decode the input properly, or replace it."
+            "which is not text. Decode the input as UTF-8, or remove the character."
         ) from None
     return text
 
 
 def one_line(text: str) -> str:
-    """Text for a line of output: a newline made by byte tokens becomes a space."""
+    """Return text for a line of output: a newline made by byte tokens becomes a space."""
     return text.replace("\r", " ").replace("\n", " ")

@@ -10,6 +10,7 @@ from typing import Any
 from heedful import presets
 from heedful.config import DataConfig
 from heedful.recipes import Settings, merged
+from heedful.wording import plural
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ def vocabulary(pairs: int) -> Choice:
     """Tokens worth learning from so many pairs: 1,000 from a thousand, about 5,000 from 30,000, at most 37,000."""
     tokens = 1_000 * (max(pairs, 1) / 1_000) ** 0.45
     size = int(min(37_000, max(500, round(tokens / 100) * 100)))
-    return Choice("data", "vocab_size", size, f"{pairs:,} pairs")
+    return Choice("data", "vocab_size", size, plural(pairs, "pair"))
 
 
 def choose(given: Settings, size: CorpusSize, gpu: bool) -> list[Choice]:
@@ -92,10 +93,10 @@ def _shape(size: CorpusSize, gpu: bool, given: Mapping[str, Any]) -> list[Choice
     if "h" not in given:
         h = next(heads for heads in (h, 4, 2, 1) if d_model % heads == 0)
     shape = {"N": N, "d_model": d_model, "d_ff": 4 * d_model, "h": h}
-    why = f"{pairs:,} pairs on a {'GPU' if gpu else 'CPU'}"
+    why = f"{plural(pairs, 'pair')} on a {'GPU' if gpu else 'CPU'}"
     return [
         *(Choice("model", key, value, why) for key, value in shape.items()),
-        Choice("model", "dropout", dropout, f"{pairs:,} pairs: the fewer, the more"),
+        Choice("model", "dropout", dropout, f"{plural(pairs, 'pair')}: the fewer, the more"),
     ]
 
 

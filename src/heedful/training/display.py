@@ -5,83 +5,138 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections import deque
+from collections.abc import Callable, Iterator
 from time import monotonic
-from typing import Any
+from typing import Any, NamedTuple
 
+from heedful.config import TrainingConfig
 from heedful.training.step import StepResult
+from heedful.wording import clock
+
+Report = Callable[[int, int], None]  # how much of a phase is done, and how much there is
 
 _SECONDS_BETWEEN_LINES = 10.0
-_WINDOW = 50  # steps over which speed is measured
+_WINDOW = 100  # steps over which speed is measured
+_LONGEST = 100  # characters of a sample line
+
+
+class Sample(NamedTuple):
+    source: str
+    translation: str
+    reference: str
 
 
 def say(text: str) -> None:
-    """A line on stderr. Nobody listening (`2>&1 | head`) must never end a run."""
+    """Print a line on stderr. A closed stderr (`2>&1 | head`) must never end a run."""
     with contextlib.suppress(OSError, ValueError):
         print(text, file=sys.stderr, flush=True)
 
 
 class Display:
-    def __init__(self, first_step: int, last_step: int, is_shown: bool = True) -> None:
-        self.last_step = last_step
+    """The bar or the lines of one training process, and the time that is left."""
+
+    def __init__(self, first_step: int, training: TrainingConfig, is_shown: bool = True) -> None:
+        self.last_step = training.steps
         self.is_shown = is_shown  # of several processes, one speaks
-        self._recent: deque[tuple[float, int]] = deque([(monotonic(), 0)], maxlen=_WINDOW)
+        self._every = {"validating": training.validate_every, "saving": training.save_every}
+        self._phase_seconds: dict[str, float] = {}  # how long a phase of each kind takes
+        self._steps: deque[tuple[float, int]] = deque(maxlen=_WINDOW)  # seconds and tokens of each
+        self._mark = monotonic()  # the end of the last step or phase
         self._last_line = 0.0
         self._bar: Any = _bar() if is_shown and sys.stderr.isatty() else None
         if self._bar is not None:
-            self._task = self._bar.add_task("training", total=last_step, completed=first_step, figures="")
+            self._task = self._bar.add_task("training", total=self.last_step, completed=first_step, figures="")
             self._bar.start()
 
     def say(self, text: str) -> None:
         if self._bar is not None:
-            self._bar.console.print(text, highlight=False, markup=False)
+            self._bar.console.print(text, highlight=False, markup=False, soft_wrap=True)
         elif self.is_shown:
             say(text)
 
     def step(self, number: int, result: StepResult) -> None:
-        self._recent.append((monotonic(), result.tokens))
-        figures = f"loss {result.loss:.3f} · rate {result.learning_rate:.2e} · {self.tokens_per_second():,.0f} tokens/s"
-        if self._bar is not None:
-            left = f" · {_duration(self.seconds_left(number))} left"
-            self._bar.update(self._task, completed=number, total=self.last_step, figures=figures + left)
-        elif monotonic() - self._last_line >= _SECONDS_BETWEEN_LINES or number == self.last_step:
-            self._last_line = monotonic()
-            left = _duration(self.seconds_left(number))
-            self.say(f"step {number:,}/{self.last_step:,} · {figures} · {left} left")
+        now = monotonic()
+        self._steps.append((now - self._mark, result.tokens))
+        self._mark = now
+        loss, rate = f"loss {result.loss:.3f}", f"lr {result.learning_rate:.2e}"
+        figures = f"{self.tokens_per_second():,.0f} tokens/s · {self.time_left(number)}"
+        if self._bar is not None:  # 80 columns have no room for the learning rate
+            self._bar.update(self._task, completed=number, figures=f"{loss} · {figures}")
+        elif self._is_due() or number == self.last_step:
+            self._last_line = now
+            self.say(f"step {number:,}/{self.last_step:,} · {loss} · {rate} · {figures}")
 
-    def pause(self) -> None:
-        """Validation and saving are not training: they are kept out of the speed."""
-        self._recent.clear()
-        self._recent.append((monotonic(), 0))
+    @contextlib.contextmanager
+    def phase(self, name: str) -> Iterator[Report]:
+        """Show a pause in training (`validating`, `saving`) with its own progress, and learn how long it takes."""
+        began = monotonic()
+        if self._bar is None:
+            yield lambda done, total: self._say_phase(name, done, total)
+        else:
+            task = self._bar.add_task(name, total=None, figures="")
+            yield lambda done, total: self._bar.update(task, completed=done, total=total)
+            self._bar.remove_task(task)
+        self._mark = monotonic()
+        taken, before = self._mark - began, self._phase_seconds.get(name)
+        self._phase_seconds[name] = taken if before is None else (before + taken) / 2
+
+    def samples(self, samples: list[Sample]) -> None:
+        """Print a few translations, three lines each."""
+        for sample in samples:
+            lines = zip(("source", "translation", "reference"), sample, strict=True)
+            self.say("\n".join(["", *(f"  {name:11}  {_shortened(text)}" for name, text in lines)]))
 
     def tokens_per_second(self) -> float:
-        """Real target tokens per second over the last steps."""
-        seconds = self._recent[-1][0] - self._recent[0][0]
-        return sum(tokens for _, tokens in list(self._recent)[1:]) / seconds if seconds > 0 else 0.0
+        """Return real target tokens per second over the last steps; phases between them do not count."""
+        seconds = sum(seconds for seconds, _ in self._steps)
+        return sum(tokens for _, tokens in self._steps) / seconds if seconds > 0 else 0.0
 
     def seconds_left(self, number: int) -> float:
-        steps = len(self._recent) - 1
-        seconds = self._recent[-1][0] - self._recent[0][0]
-        return (self.last_step - number) * seconds / steps if steps else 0.0
+        """Return the time of the steps after `number`, and of the validations and saves from it on."""
+        left = self.last_step - number
+        steps = left * sum(seconds for seconds, _ in self._steps) / len(self._steps) if self._steps else 0.0
+        return steps + sum(
+            self._phase_seconds.get(name, 0.0) * _times(every, number, self.last_step)
+            for name, every in self._every.items()
+        )
+
+    def time_left(self, number: int) -> str:
+        """Return "1:05 left", or "over 1:05 left" before the first validation has shown how long one takes."""
+        unknown = "validating" not in self._phase_seconds
+        return f"{'over ' * unknown}{clock(self.seconds_left(number))} left"
 
     def close(self) -> None:
         if self._bar is not None:
             self._bar.stop()
 
+    def _say_phase(self, name: str, done: int, total: int) -> None:
+        if self._is_due():
+            self._last_line = monotonic()
+            self.say(f"{name} · {done:,} of {total:,}")
+
+    def _is_due(self) -> bool:
+        return monotonic() - self._last_line >= _SECONDS_BETWEEN_LINES
+
+
+def _times(every: int, step: int, last_step: int) -> int:
+    """Return how often something happens from `step` on: at each multiple of `every`, and at the last step."""
+    return last_step // every - (step - 1) // every + (last_step % every > 0)
+
+
+def _shortened(text: str) -> str:
+    printable = "".join(character if character.isprintable() else " " for character in text)
+    return printable if len(printable) <= _LONGEST else f"{printable[: _LONGEST - 1]}…"
+
 
 def _bar() -> Any:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.table import Column
 
     columns = (
         TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[figures]}"),
+        BarColumn(bar_width=None, table_column=Column(ratio=1, min_width=4)),
+        MofNCompleteColumn(table_column=Column(no_wrap=True)),
+        TextColumn("{task.fields[figures]}", table_column=Column(no_wrap=True)),
     )
-    return Progress(*columns, console=Console(stderr=True))
-
-
-def _duration(seconds: float) -> str:
-    minutes, whole = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{whole:02d}" if hours else f"{minutes}:{whole:02d}"
+    return Progress(*columns, console=Console(stderr=True), expand=True)

@@ -15,7 +15,7 @@ from heedful.storage.model_directory import Model, read_config, write_model
 from heedful.storage.run_directory import RunDirectory, model_of_checkpoints
 from heedful.training import checkpoints
 from heedful.training.checkpoints import Progress
-from heedful.training.display import Display
+from heedful.training.display import Display, Report, Sample
 from heedful.training.loss import perplexity
 from heedful.training.run_log import RunLog
 from heedful.training.signals import StopRequest
@@ -47,7 +47,7 @@ class Loop:
         self.validation = validation
         self.progress = progress
         self.log = log
-        self.display = Display(progress.step, recipe.training.steps, is_shown=self.processes.is_first)
+        self.display = Display(progress.step, recipe.training, is_shown=self.processes.is_first)
         self._saved_step = progress.step
 
     def train(self) -> int | None:
@@ -119,26 +119,29 @@ class Loop:
         )
 
     def _validate(self) -> None:
-        scores = self._scores()
-        better = note_validation(self.progress, scores)
-        if self.log is not None:
-            self.log.write(self.progress.step, "valid", **{**asdict(scores), "seconds": round(scores.seconds, 3)})
-            if better:
-                self._write_best(scores)
+        with self.display.phase("validating") as report:
+            scores, samples = self._scores(report)
+            better = note_validation(self.progress, scores)
+            if self.log is not None:
+                self.log.write(self.progress.step, "valid", **{**asdict(scores), "seconds": round(scores.seconds, 3)})
+                if better:
+                    self._write_best(scores)
         self.display.say(
             f"step {self.progress.step:,}: validation loss {scores.loss:.3f}, perplexity {scores.perplexity:.2f}, "
             f"BLEU {scores.bleu:.2f}{' (best so far)' if better else ''}"
         )
-        self.display.pause()
+        self.display.samples(samples)
 
-    def _scores(self) -> Scores:
-        """Of the first process, for all: patience must end in all of them at once."""
+    def _scores(self, report: Report) -> tuple[Scores, list[Sample]]:
+        """Return the first process's scores in every process: patience must end in all of them at once."""
         if not self.processes.is_first:
-            return Scores(*self.processes.as_first(*[0.0] * len(fields(Scores))))
+            return Scores(*self.processes.as_first(*[0.0] * len(fields(Scores)))), []
         training = self.recipe.training
-        scores = self.validation.run(self.updater.model, training.batch_tokens, training.label_smoothing)
+        scores, samples = self.validation.run(
+            self.updater.model, training.batch_tokens, training.label_smoothing, report
+        )
         self.processes.as_first(*astuple(scores))
-        return scores
+        return scores, samples
 
     def _write_best(self, scores: Scores) -> None:
         history = {"steps": self.progress.step, "valid_bleu": scores.bleu, "valid_nll": scores.nll}
@@ -151,14 +154,14 @@ class Loop:
         self._saved_step = self.progress.step
         if self.log is None:
             return
-        # The line comes before the length is taken: a run that goes on from here has it in its log.
-        self.log.write(self.progress.step, "save")
-        self.progress.log_bytes = self.log.length()
-        self.progress.loss_scale = self.updater.scaler.state_dict()
-        checkpoints.save(self.run_directory, self.updater.model, self.updater.optimizer, self.progress)
-        training = self.recipe.training
-        checkpoints.prune(self.run_directory, training.keep, training.save_every, newest=self.progress.step)
-        self.display.pause()
+        with self.display.phase("saving"):
+            # The line comes before the length is taken: a run that goes on from here has it in its log.
+            self.log.write(self.progress.step, "save")
+            self.progress.log_bytes = self.log.length()
+            self.progress.loss_scale = self.updater.scaler.state_dict()
+            checkpoints.save(self.run_directory, self.updater.model, self.updater.optimizer, self.progress)
+            training = self.recipe.training
+            checkpoints.prune(self.run_directory, training.keep, training.save_every, newest=self.progress.step)
 
 
 def add_to_window(progress: Progress, result: StepResult) -> None:

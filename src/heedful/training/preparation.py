@@ -29,6 +29,7 @@ from heedful.text.corpus_checks import PairCounter
 from heedful.text.tokenizer import SAMPLE, Tokenizer, learn
 from heedful.training import autoconfig, data_checks
 from heedful.training.autoconfig import Choice, CorpusSize
+from heedful.wording import plural
 
 MAY_CHANGE = ("steps", "patience", "keep", "validate_every", "log_every")
 
@@ -185,7 +186,7 @@ def _tokenizer(settings: Settings, train: ParallelText, threads: int, say: Say) 
     pairs = train.count()
     chosen = None if "vocab_size" in data else autoconfig.vocabulary(pairs)
     wanted = chosen.value if chosen else data["vocab_size"]
-    say(f"learning a tokenizer of {wanted:,} tokens from {pairs:,} pairs")
+    say(f"learning a tokenizer of {plural(wanted, 'token')} from {plural(pairs, 'pair')}")
     lowercase = data.get("lowercase", False)
     try:
         tokenizer = learn(_sample(train, pairs, lowercase), wanted, threads)

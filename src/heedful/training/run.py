@@ -35,6 +35,7 @@ from heedful.training.run_log import RunLog, read_log
 from heedful.training.schedule import dropout_share
 from heedful.training.step import Updater, memory_advice
 from heedful.training.validation import Validation
+from heedful.wording import plural
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,7 @@ def _train(run: RunDirectory, settings: Settings, processes: ProcessGroup) -> Ru
     loop = _loop(run, prepared, updater, progress)
     if number := loop.train():
         raise Interrupted(stopped_message(run, progress.step, number), number)
-    _speaking(processes)(f"done: {progress.step:,} steps; the averaged model is {run.model}")
+    _speaking(processes)(f"done: {plural(progress.step, 'step')}; the averaged model is {run.model}")
     return Run(run.path, prepared.recipe, progress)
 
 
@@ -144,7 +145,7 @@ def _finish(run: RunDirectory, recipe: Recipe, step: int) -> None:
         write_average(run, recipe, step)
     patient = step >= recipe.training.steps
     more = "Raise training.steps to train on." if patient else "Its patience is used up: raise training.patience."
-    say(f"{run.path} is finished: {step:,} steps. {more}")
+    say(f"{run.path} is finished: {plural(step, 'step')}. {more}")
 
 
 def _speaking(processes: ProcessGroup) -> Callable[[str], None]:
@@ -198,8 +199,8 @@ def _loop(run: RunDirectory, prepared: Prepared, updater: Updater, progress: Pro
     padding = batches.padding()
     together = f", {processes.count} processes" * (processes.count > 1)
     _speaking(processes)(
-        f"{updater.model.parameter_count():,} parameters · {batches.per_epoch:,} batches an epoch, "
-        f"{padding:.1%} padding · {updater.device}, {torch.get_num_threads()} threads{together}"
+        f"{updater.model.parameter_count():,} parameters · {plural(batches.per_epoch, 'batch', 'batches')} per epoch, "
+        f"{padding:.1%} padding · {updater.device}, {plural(torch.get_num_threads(), 'thread')}{together}"
     )
     checkpoints.require_space(run.checkpoints, 12 * updater.model.parameter_count() * (training.keep + 1))
     updater.try_batch(batches.worst())

@@ -1,7 +1,8 @@
-"""How good the model is on text it does not train on: loss, perplexity, and BLEU by decoding."""
+"""Validation: loss, perplexity and greedy BLEU on text that the model does not train on."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
 from time import monotonic
@@ -18,9 +19,12 @@ from heedful.storage.model_directory import Model, TextFacts
 from heedful.text.builtin_corpus import BuiltinCorpus
 from heedful.text.corpus import Corpus, Pair
 from heedful.text.tokenizer import Tokenizer
+from heedful.training.display import Report, Sample
 from heedful.training.loss import batch_loss, perplexity
 
 MOST_DECODED = 1_000  # lines; enough for a curve, and decoding must not outweigh training
+_TOGETHER = 100  # lines of like length, translated between two reports of progress
+_SAMPLES = 3
 
 
 @dataclass(frozen=True)
@@ -47,16 +51,23 @@ class Validation:
         self.text = text
         self.decoding = decoding
 
-    def run(self, model: Transformer, batch_tokens: int, label_smoothing: float) -> Scores:
+    def run(
+        self, model: Transformer, batch_tokens: int, label_smoothing: float, report: Report
+    ) -> tuple[Scores, list[Sample]]:
+        """Return the scores and a few translations; `report` is called with the lines done and the lines in all."""
         began = monotonic()
+        total = len(self.store) + len(self.pairs)
         model.eval()
-        loss, nll = self._losses(model, batch_tokens, label_smoothing)
-        score = self._bleu(model)
+        loss, nll = self._losses(model, batch_tokens, label_smoothing, lambda done: report(done, total))
+        translations = self._translate(model, lambda done: report(len(self.store) + done, total))
         model.train()
-        return Scores(loss, nll, perplexity(nll), score, monotonic() - began)
+        score = bleu(translations, [pair.target for pair in self.pairs], lowercase=self.text.lowercase).value
+        return Scores(loss, nll, perplexity(nll), score, monotonic() - began), self._samples(translations)
 
     @torch.inference_mode()
-    def _losses(self, model: Transformer, batch_tokens: int, label_smoothing: float) -> tuple[float, float]:
+    def _losses(
+        self, model: Transformer, batch_tokens: int, label_smoothing: float, report: Callable[[int], None]
+    ) -> tuple[float, float]:
         device = next(model.parameters()).device
         loss = nll = 0.0
         tokens = 0
@@ -69,11 +80,27 @@ class Validation:
             batch = collate(self.store, indices).to(device)
             sums = batch_loss(model, batch, label_smoothing)
             loss, nll, tokens = loss + sums.smoothed.item(), nll + sums.nll.item(), tokens + batch.tokens
+            report(len(self.store) - len(order))
         return loss / tokens, nll / tokens
 
-    def _bleu(self, model: Transformer) -> float:
+    def _translate(self, model: Transformer, report: Callable[[int], None]) -> list[str]:
         translator = Translator(Model(model, self.tokenizer, self.text, self.decoding))
-        translations = translator.translate([pair.source for pair in self.pairs], beam=1)
-        hypotheses = [translation.text for translation in translations]
-        references = [pair.target for pair in self.pairs]
-        return bleu(hypotheses, references, lowercase=self.text.lowercase).value
+        sources = [pair.source for pair in self.pairs]
+        translations = [""] * len(sources)
+        order = sorted(range(len(sources)), key=lambda number: len(sources[number]))
+        for first in range(0, len(order), _TOGETHER):
+            numbers = order[first : first + _TOGETHER]
+            found = translator.translate([sources[number] for number in numbers], beam=1)
+            for number, translation in zip(numbers, found, strict=True):
+                translations[number] = translation.text
+            report(first + len(numbers))
+        return translations
+
+    def _samples(self, translations: list[str]) -> list[Sample]:
+        """The same lines every time, spread over the text: a reader sees how their translations change."""
+        spread = sorted({len(self.pairs) * number // _SAMPLES for number in range(_SAMPLES)})
+        return [
+            Sample(self.pairs[number].source, translations[number], self.pairs[number].target)
+            for number in spread
+            if self.pairs
+        ]

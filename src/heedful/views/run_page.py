@@ -1,9 +1,10 @@
-"""A run's page: its curves, drawn from log.jsonl, above what `heedful info` says of it. One file, nothing to fetch."""
+"""A run's page: what it is, its curves and its validations. One file that fetches nothing."""
 
 from __future__ import annotations
 
 import html
 import io
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,15 +13,36 @@ from heedful.files import write_durably
 from heedful.views.figure import require_matplotlib
 
 Entry = dict[str, Any]
+Fact = tuple[str, str]  # a name and a text
 
 _STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; color: #222;
-       background: #fff }
-h1 { font-size: 1.4rem } h2 { font-size: 1.1rem; margin-top: 2rem }
-svg { width: 100%; height: auto }
-table { border-collapse: collapse } td, th { padding: .15rem .9rem .15rem 0; text-align: left; vertical-align: top }
-td { overflow-wrap: anywhere } tr.best { font-weight: 600 } .number { text-align: right }
+:root { color-scheme: light dark; --ink: #1c2733; --soft: #5d6b7a; --line: #d5dde5; --paper: #fff; --train: #7f9fc0;
+        --valid: #1f588c }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e6edf3; --soft: #9aa7b4; --line: #35414d; --paper: #12181f; --train: #5b7a99; --valid: #7ab8f5 }
+}
+* { box-sizing: border-box }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 1.5rem auto; padding: 0 1rem; color: var(--ink);
+       background: var(--paper) }
+h1 { font-size: 1.35rem; margin: 0 0 1rem; overflow-wrap: anywhere } h2 { font-size: 1.05rem; margin: 2rem 0 .6rem }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1.2rem; margin: 0 }
+dt { color: var(--soft) } dd { margin: 0; overflow-wrap: anywhere }
+@media (max-width: 36rem) { dl { grid-template-columns: 1fr; gap: 0 } dd { margin-bottom: .5rem } }
+.curves { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(22rem, 100%), 1fr)); gap: 1.2rem }
+figure { margin: 0; min-width: 0 } figcaption { font-size: .95rem }
+svg { display: block; width: 100%; height: auto }
+.key { color: var(--soft); font-size: .85rem } .key i { display: inline-block; width: 1.2em; vertical-align: .25em;
+       border-top: 2px solid var(--train) } .key i.valid { border-color: var(--valid) }
+.scroll { overflow-x: auto }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums }
+th, td { padding: .2rem 1.4rem .2rem 0; text-align: right; border-bottom: 1px solid var(--line) }
+th { color: var(--soft); font-weight: 400 } tr.best { font-weight: 600 } td:last-child { text-align: left }
 """
+
+# matplotlib writes colours; these stand for what the page's style gives a name, for light and for dark.
+_COLOURS = {"#010101": "currentColor", "#020202": "var(--line)", "#030303": "var(--train)", "#040404": "var(--valid)"}
+_INK, _LINE, _TRAIN, _VALID = _COLOURS
+_STEPS = (1, 2, 5, 10)  # between ticks, and tenfold
 
 
 class Curve(NamedTuple):
@@ -30,33 +52,37 @@ class Curve(NamedTuple):
 
 class Panel(NamedTuple):
     title: str
+    unit: str  # of the y axis
     curves: tuple[Curve, ...]
-    logarithmic: bool = False
+    scale: str = "from zero"  # of the y axis: "from zero", "linear" or "log"
 
 
 PANELS = (
-    Panel("loss per token (smoothed)", (Curve("train", "loss"), Curve("valid", "loss"))),
-    Panel("perplexity", (Curve("train", "perplexity"), Curve("valid", "perplexity")), logarithmic=True),
-    Panel("BLEU on the validation text", (Curve("valid", "bleu"),)),
-    Panel("learning rate", (Curve("train", "lr"),)),
-    Panel("target tokens per second", (Curve("train", "tokens_per_second"),)),
-    Panel("norm of the gradient", (Curve("train", "gradient_norm"),), logarithmic=True),
+    Panel("Loss, smoothed", "nats per token", (Curve("train", "loss"), Curve("valid", "loss")), "linear"),
+    Panel("Perplexity", "perplexity per token", (Curve("train", "perplexity"), Curve("valid", "perplexity")), "log"),
+    Panel("BLEU of the validation text", "BLEU", (Curve("valid", "bleu"),)),
+    Panel("Learning rate", "learning rate", (Curve("train", "lr"),)),
+    Panel("Speed", "target tokens per second", (Curve("train", "tokens_per_second"),)),
+    Panel("Gradient norm", "norm", (Curve("train", "gradient_norm"),), "log"),
 )
 
 
-def write_run_page(entries: Sequence[Entry], title: str, facts: Sequence[str], path: Path) -> None:
-    """The page of a run: `facts` are lines `name: value`."""
+def write_run_page(entries: Sequence[Entry], title: str, facts: Sequence[Fact], path: Path) -> None:
     require_matplotlib()
     page = "\n".join(
         [
             "<!doctype html>",
-            f'<html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>',
+            '<html lang="en"><head><meta charset="utf-8">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            f"<title>{html.escape(title)}</title>",
             f"<style>{_STYLE}</style></head><body>",
             f"<h1>{html.escape(title)}</h1>",
-            curves_as_svg(entries),
-            *_validations(entries),
-            "<h2>What it is</h2>",
             *_facts(facts),
+            '<h2>Curves</h2>\n<p class="key"><i></i> training &nbsp; <i class="valid"></i> validation</p>',
+            '<div class="curves">',
+            *(_panel(panel, entries) for panel in PANELS),
+            "</div>",
+            *_validations(entries),
             "</body></html>",
         ]
     )
@@ -64,43 +90,79 @@ def write_run_page(entries: Sequence[Entry], title: str, facts: Sequence[str], p
 
 
 def points(entries: Sequence[Entry], curve: Curve) -> tuple[list[int], list[float]]:
-    """Steps and figures of a curve; a figure that was not finite is not in the log, and is left out."""
+    """Return steps and figures of a curve; a figure that was not finite is not in the log, and is left out."""
     found = [entry for entry in entries if entry["kind"] == curve.kind and entry.get(curve.key) is not None]
     return [entry["step"] for entry in found], [entry[curve.key] for entry in found]
 
 
-def curves_as_svg(entries: Sequence[Entry]) -> str:
+def _panel(panel: Panel, entries: Sequence[Entry]) -> str:
+    has_points = any(points(entries, curve)[0] for curve in panel.curves)
+    drawing = panel_as_svg(panel, entries) if has_points else '<p class="key">nothing logged yet</p>'
+    return f"<figure><figcaption>{html.escape(panel.title)}</figcaption>\n{drawing}</figure>"
+
+
+def panel_as_svg(panel: Panel, entries: Sequence[Entry]) -> str:
+    """Return an inline SVG whose colours are the page's, so that it follows light and dark."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    figure, places = pyplot.subplots(3, 2, figsize=(10, 9), layout="constrained")
-    for panel, axes in zip(PANELS, places.flat, strict=True):
-        drawn = [(curve, *points(entries, curve)) for curve in panel.curves]
-        for curve, steps, figures in drawn:
+    # Without a date and with a fixed salt the same log gives the same page; text stays text, in the page's font.
+    look: dict[Any, Any] = {"svg.hashsalt": panel.title, "svg.fonttype": "none", "font.size": 11, "grid.color": _LINE}
+    for key in ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"):
+        look[key] = _INK
+    with pyplot.rc_context(look):
+        figure, axes = pyplot.subplots(figsize=(5.2, 3.0), layout="constrained")
+        for curve in panel.curves:
             training = curve.kind == "train"
-            colour, mark = ("#8aa9c9", "") if training and len(drawn) > 1 else ("#1f4e79", "" if training else "o")
-            name = "training" if training else "validation"
-            axes.plot(steps, figures, color=colour, marker=mark, markersize=4, linewidth=1.4, label=name)
-        if panel.logarithmic and any(figures for _, _, figures in drawn):
-            axes.set_yscale("log")
-        if len(drawn) > 1:
-            axes.legend(frameon=False)
-        axes.set_title(panel.title, loc="left", fontsize=11)
-        if panel.title.startswith("target tokens"):
-            axes.set_ylim(bottom=0)
-        axes.grid(alpha=0.25)
-        axes.spines[["top", "right"]].set_visible(False)
-    for axes in places[-1]:
-        axes.set_xlabel("step")
-    drawing = io.StringIO()
-    # Without a date and with a fixed salt the same log gives the same page.
-    with pyplot.rc_context({"svg.hashsalt": "heedful"}):
-        figure.savefig(drawing, format="svg", metadata={"Date": None})
-    pyplot.close(figure)
-    svg = drawing.getvalue()
-    return svg[svg.index("<svg") :]
+            style: dict[str, Any] = {"color": _TRAIN} if training else {"color": _VALID, "marker": "o", "markersize": 4}
+            axes.plot(*points(entries, curve), linewidth=1.6, **style)
+        _set_axes(axes, panel, max(entry["step"] for entry in entries))
+        drawing = io.StringIO()
+        figure.savefig(drawing, format="svg", transparent=True, metadata={"Date": None})
+        pyplot.close(figure)
+    return _for_page(drawing.getvalue())
+
+
+def _set_axes(axes: Any, panel: Panel, last_step: int) -> None:
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+
+    if panel.scale == "log":
+        axes.set_yscale("log")
+        low, high = axes.get_ylim()
+        # Within two decades 1, 2 and 5 are marked: there may be no power of ten among the values.
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,), numticks=8))
+        axes.yaxis.set_minor_formatter(NullFormatter())
+    else:
+        axes.set_ylim(bottom=0 if panel.scale == "from zero" else None)
+        axes.yaxis.set_major_locator(MaxNLocator(5, steps=_STEPS))
+    plain = FuncFormatter(lambda value, _: f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:g}")
+    axes.yaxis.set_major_formatter(plain)
+    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True, steps=_STEPS))
+    axes.xaxis.set_major_formatter(plain)
+    axes.set_xlim(0, 1.03 * last_step)
+    axes.set_xlabel("step")
+    axes.set_ylabel(panel.unit)
+    axes.grid()
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _for_page(svg: str) -> str:
+    """Return the drawing alone: no prologue, no metadata, no size of its own, no names that another panel has too."""
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r' id="[\w.]+_\d+"', "", svg)
+    svg = re.sub(
+        r'^<svg [^>]*viewBox="([^"]*)"[^>]*>',
+        r'<svg viewBox="\1" xmlns="http://www.w3.org/2000/svg" '
+        r'xmlns:xlink="http://www.w3.org/1999/xlink">',
+        svg,
+    )
+    for colour, name in _COLOURS.items():
+        svg = svg.replace(colour, name)
+    return svg
 
 
 def _validations(entries: Sequence[Entry]) -> list[str]:
@@ -110,20 +172,18 @@ def _validations(entries: Sequence[Entry]) -> list[str]:
     best = max(range(len(found)), key=lambda row: found[row].get("bleu") or 0.0)
     rows = []
     for number, entry in enumerate(found):
-        cells = [f"{entry['step']:,}", *(_figure(entry.get(key)) for key in ("loss", "perplexity", "bleu"))]
-        mark = ' class="best"' if number == best else ""
-        rows.append(f"<tr{mark}>" + "".join(f'<td class="number">{cell}</td>' for cell in cells) + "</tr>")
-    head = "<tr><th>step</th><th>loss</th><th>perplexity</th><th>BLEU</th></tr>"
-    return ["<h2>Validations</h2>", "<table>", head, *rows, "</table>"]
+        figures = [_figure(entry.get(key), digits) for key, digits in (("loss", 3), ("perplexity", 2), ("bleu", 2))]
+        cells = [f"{entry['step']:,}", *figures, "best" * (number == best)]
+        mark = ' class="best"' * (number == best)
+        rows.append(f"<tr{mark}>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
+    head = "".join(f"<th>{name}</th>" for name in ("step", "loss", "perplexity", "BLEU", ""))
+    return ["<h2>Validations</h2>", '<div class="scroll"><table>', f"<tr>{head}</tr>", *rows, "</table></div>"]
 
 
-def _figure(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"
+def _figure(value: float | None, digits: int) -> str:
+    return "–" if value is None else f"{value:,.{digits}f}"
 
 
-def _facts(facts: Sequence[str]) -> list[str]:
-    rows = []
-    for fact in facts:
-        name, _, value = fact.partition(": ")
-        rows.append(f"<tr><td>{html.escape(name)}</td><td>{html.escape(value)}</td></tr>")
-    return ["<table>", *rows, "</table>"]
+def _facts(facts: Sequence[Fact]) -> list[str]:
+    rows = [f"<dt>{html.escape(name)}</dt><dd>{html.escape(text)}</dd>" for name, text in facts]
+    return ["<dl>", *rows, "</dl>"]

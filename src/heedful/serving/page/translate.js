@@ -1,6 +1,8 @@
 "use strict";
 // The page translates while you type: a moment after the last key, and never two requests at once.
+// Its address holds the languages and the text, so that it can be reloaded and shared.
 const PAUSE = 350; // milliseconds
+const LONGEST_ADDRESS = 2000; // characters of text; a longer text is left out of the address
 const ALTERNATIVES = 2;
 const find = (id) => document.getElementById(id);
 const source = find("source"), target = find("target"), text = find("text"), output = find("translation");
@@ -53,8 +55,38 @@ function show(answer) {
   find("others").hidden = others.length === 0;
   const found = answer.detectedLanguage;
   find("detected").textContent = found ? `${named(found.language)}, ${found.confidence} % sure` : "";
+  find("state").textContent = "";
   find("copy").disabled = !answer.translatedText;
-  find("attend").disabled = !answer.translatedText || source.value === "auto";
+  find("attend").hidden = !answer.translatedText;
+  find("attend").href = address("attend", found?.language ?? source.value);
+}
+
+// An error leaves no old translation beside the new text.
+function fail(message) {
+  show({ translatedText: "" });
+  complain(message);
+}
+
+function address(path, from) {
+  return `${path}?${new URLSearchParams({ q: text.value, source: from, target: target.value })}`;
+}
+
+function remember() {
+  const fits = text.value && text.value.length <= LONGEST_ADDRESS;
+  const languagesOnly = `?${new URLSearchParams({ source: source.value, target: target.value })}`;
+  history.replaceState(null, "", fits ? address("", source.value) : languagesOnly);
+}
+
+async function copy() {
+  // Browsers offer the clipboard on HTTPS and localhost only; elsewhere the selection is copied, as by Ctrl-C.
+  let copied = true;
+  if (navigator.clipboard) {
+    await navigator.clipboard.writeText(output.textContent).catch(() => { copied = false; });
+  } else {
+    getSelection().selectAllChildren(output);
+    copied = document.execCommand("copy");
+  }
+  find("state").textContent = copied ? "copied" : "The browser did not allow copying. Select the text and press Ctrl-C.";
 }
 
 async function translate() {
@@ -62,8 +94,9 @@ async function translate() {
   if (running) { again = true; return; }
   complain("");
   const length = counted();
+  remember();
   if (!text.value.trim()) { show({ translatedText: "" }); return; }
-  if (length > limit) { complain("The text is too long for one request."); return; }
+  if (length > limit) { fail(`The text is too long: at most ${limit.toLocaleString()} characters.`); return; }
   running = true;
   output.classList.add("old");
   const began = performance.now();
@@ -73,12 +106,12 @@ async function translate() {
       headers: { "Content-Type": "application/json" },
       body: JSON.stringify({ q: text.value, source: source.value, target: target.value, alternatives: ALTERNATIVES }),
     });
-    const content = await answer.json();
-    if (!answer.ok) throw new Error(content.error);
+    const content = await answer.json().catch(() => ({}));
+    if (!answer.ok) throw new Error(content.error ?? `The server answered with status ${answer.status}.`);
     show(content);
     find("state").textContent = `${((performance.now() - began) / 1000).toFixed(2)} s`;
   } catch (error) {
-    complain(error instanceof TypeError ? "The server does not answer." : error.message);
+    fail(error instanceof TypeError ? "The server does not answer." : error.message);
   } finally {
     running = false;
     output.classList.remove("old");
@@ -97,8 +130,14 @@ async function begin() {
   languages = all;
   limit = settings.charLimit;
   const sources = languages.filter((language) => language.targets.length);
-  fill(source, [...sources, { code: "auto", name: "detect" }], settings.language.source.code);
+  const asked = new URLSearchParams(location.search);
+  const choices = [...sources, { code: "auto", name: "detect" }];
+  const known = choices.some(({ code }) => code === asked.get("source"));
+  fill(source, choices, known ? asked.get("source") : settings.language.source.code);
   targets();
+  if ([...target.options].some(({ value }) => value === asked.get("target"))) target.value = asked.get("target");
+  targets();
+  text.value = asked.get("q") ?? text.value;
   counted();
   text.addEventListener("input", soon);
   source.addEventListener("change", () => { targets(); translate(); });
@@ -112,10 +151,8 @@ async function begin() {
     text.value = words || text.value;
     translate();
   });
-  find("copy").addEventListener("click", async () => {
-    await navigator.clipboard.writeText(output.textContent);
-    find("state").textContent = "copied";
-  });
+  find("copy").addEventListener("click", copy);
+  if (text.value) translate();
 }
 
-begin().catch((error) => complain(`The server does not answer: ${error.message}`));
+begin().catch((error) => complain(`The server does not answer: ${error.message}.`));

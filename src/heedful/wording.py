@@ -1,0 +1,43 @@
+"""What several commands print in the same way: counts, times, and commands to copy."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+
+def plural(count: int, noun: str, several: str = "") -> str:
+    """Return "1 line", "2 lines", "1,000 lines"; `several` is the plural where it is not the noun and an s."""
+    return f"{count:,} {noun if count == 1 else several or f'{noun}s'}"
+
+
+def clock(seconds: float) -> str:
+    """Return a time as 4:05, or 1:02:03 from an hour on."""
+    minutes, whole = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{whole:02d}" if hours else f"{minutes}:{whole:02d}"
+
+
+def command(*arguments: str | Path) -> str:
+    """Return a heedful command that a shell takes as it is: the program as it was started, paths from here."""
+    called = os.path.relpath(sys.argv[0])
+    program = "heedful" if shutil.which("heedful") or called.endswith("__main__.py") else called
+    return " ".join([program, *(shlex.quote(str(_from_here(one))) for one in arguments)])
+
+
+def use_commands(model: Path) -> Iterator[str]:
+    """Yield the commands that a trained model is for."""
+    yield command("translate", model)
+    yield f"{command('evaluate', model)} --source F --reference F"
+    yield command("serve", model)
+
+
+def _from_here(argument: str | Path) -> str | Path:
+    """A path below the working directory is shorter from there."""
+    if isinstance(argument, Path) and argument.is_absolute() and argument.is_relative_to(Path.cwd()):
+        return argument.relative_to(Path.cwd())
+    return argument

@@ -46,9 +46,10 @@ def _check_head(received: bytes) -> None:
         raise h11.RemoteProtocolError(f"more than {MAX_HEAD} bytes of headers", error_status_hint=431)
     if end < 0:
         return
-    names = [line.partition(b":")[0].strip().lower() for line in head.split(b"\r\n")[1:]]
-    for name in _ONCE:
-        if names.count(name) > 1:
+    headers = [line.partition(b":") for line in head.split(b"\r\n")[1:]]
+    for once in _ONCE:
+        values = [value for name, _, value in headers if name.strip().lower() == once]
+        if len(values) > 1 or b"," in b"".join(values):
             raise h11.RemoteProtocolError("a header that may occur once occurs twice")
 
 

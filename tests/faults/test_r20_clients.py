@@ -18,7 +18,7 @@ pytestmark = pytest.mark.faults
 SLOW = count(40, 200)
 GONE = count(100, 1_000)
 BODY = json.dumps({"q": "a b c", **PAIR}).encode()
-REQUEST = b"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s" % (len(BODY), BODY)
+REQUEST = b"POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s" % (len(BODY), BODY)
 LIMIT = 2.0  # seconds
 
 
@@ -106,7 +106,7 @@ def _not_reading(one: Server, times: int = 3_000) -> socket.socket:
     connection.settimeout(0.2)
     try:
         for _ in range(times):
-            connection.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+            connection.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
     except (TimeoutError, ConnectionError):
         pass
     return connection

@@ -116,7 +116,7 @@ def rate_limit_group(client: str) -> str:
     address = _address(client)
     if isinstance(address, ipaddress.IPv6Address):
         return str(ipaddress.ip_network((address, 64), strict=False))
-    return client
+    return client if address is None else str(address)
 
 
 def _address(text: str) -> Address | None:

@@ -80,9 +80,21 @@ class _Connection(H11Protocol):
 
     def _close_after_chunks(self) -> None:
         """End the connection after a chunked request: h11 is lenient about where the last chunk ends."""
-        if self.cycle is not None and self.cycle.keep_alive and is_chunked(self.cycle.scope["headers"]):
+        is_whole = self.conn.their_state is not h11.SEND_BODY
+        if self.cycle is not None and self.cycle.keep_alive and is_whole and is_chunked(self.cycle.scope["headers"]):
             self.cycle.keep_alive = False
             self.cycle.default_headers = [*self.cycle.default_headers, _CLOSE]
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.conn.their_state is h11.SEND_BODY and is_chunked(self.cycle.scope["headers"]):
+            self._ignore_further_data()  # answered before its end; the deadline of the request goes on
+
+    def _ignore_further_data(self) -> None:
+        """Close our side. Closing both with unread data would reset the connection before the response is read."""
+        self._is_refused = True
+        self.flow.resume_reading()
+        self.transport.write_eof()
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -110,7 +122,6 @@ class _Connection(H11Protocol):
 
     def _refuse(self, status: int, message: str, headers: str = "") -> None:
         """Send an error and end the connection; what the client still sends is not read as HTTP."""
-        self._is_refused = True
         if self.cycle is not None and not self.cycle.response_complete:  # the request broke off in its body
             self.cycle.disconnected = True
             self.cycle.message_event.set()
@@ -119,8 +130,7 @@ class _Connection(H11Protocol):
         self._reading.cancel()
         self._reading.start(self, _LINGER)
         self.transport.write(_response(status, message, headers))
-        self.transport.write_eof()  # closing with unread data would reset the connection before this is read
-        return None
+        return self._ignore_further_data()
 
 
 def _response(status: int, message: str, headers: str = "") -> bytes:

@@ -76,7 +76,7 @@ def main(run: str, options: dict[str, Any]) -> None:
     with server.bind("127.0.0.1", 0) as listener:
         port = listener.getsockname()[1]
         server.run(
-            app.create_app(service.TranslationService([served], limits), access),
+            app.create_app(service.TranslationService([served], limits), access=access),
             listener,
             limits,
             lambda: print(port, flush=True),

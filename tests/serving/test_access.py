@@ -40,7 +40,7 @@ def connect(served: ServedModel) -> Connect:
     """`connect(api_keys=…, client=…)`: a client of a server with these rules."""
 
     def connected(client: tuple[str, int] = ("127.0.0.1", 50_000), log: RequestLog | None = None, **rules: Any) -> Any:
-        app = create_app(TranslationService([served], Limits()), Access(**rules), log)
+        app = create_app(TranslationService([served], Limits()), access=Access(**rules), request_log=log)
         return local_client(app, client=client)
 
     return connected
@@ -147,6 +147,32 @@ def test_api_keys(connect: Connect) -> None:
         assert client.get("/frontend/settings").json()["keyRequired"] is True
     with connect() as client:
         assert client.get("/frontend/settings").json()["keyRequired"] is False
+
+
+def test_no_route_does_work_without_a_key(connect: Connect) -> None:
+    """A route that is added later must check the key, too."""
+    form = {**{name: (None, value) for name, value in FIELDS.items()}, "s": (None, "b"), "file": ("a.txt", "a")}
+    with connect(api_keys=(b"key",)) as client:
+        routes = {(path, method) for route in client.app.routes for path, method in methods(route)}  # type: ignore[attr-defined]
+        assert {path for path, _ in routes} >= {"/translate", "/detect", "/attend"}
+        for path, method in routes:
+            answer = client.post(path, files=form) if method == "POST" else client.get(path, params=FIELDS)
+            assert answer.status_code == 403, path
+            assert "API key" in answer.json()["error"]
+
+
+def methods(route: Any) -> list[tuple[str, str]]:
+    """POST routes, and the GET route that translates."""
+    given = getattr(route, "methods", None) or ()
+    return [(route.path, method) for method in given if method == "POST" or (method, route.path) == ("GET", "/attend")]
+
+
+def test_links_and_redirects_have_the_scheme_of_the_client(connect: Connect) -> None:
+    headers = {"X-Forwarded-Proto": "https"}
+    for proxies, scheme in ((["127.0.0.1"], "https"), (["10.0.0.1"], "http")):
+        with connect(trusted_proxies=proxies_from(proxies)) as client:
+            answer = client.get("/languages/", headers=headers, follow_redirects=False)
+            assert answer.headers["location"].startswith(f"{scheme}://127.0.0.1")
 
 
 def test_every_key_is_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) -> None:

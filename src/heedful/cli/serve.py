@@ -43,5 +43,5 @@ def serve(arguments: argparse.Namespace) -> None:
             print(f"{pairs} on {address} (Ctrl-C stops the server)", file=sys.stderr, flush=True)
 
         log = RequestLog()
-        run(create_app(service, access, log), listener, limits, ready)
+        run(create_app(service, access=access, request_log=log), listener, limits, ready)
         log.close()

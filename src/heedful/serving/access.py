@@ -84,6 +84,12 @@ class Access:
                 break
         return client
 
+    def scheme(self, scope: Scope) -> str:
+        """Return http or https: behind a trusted proxy, that of the client's connection to the proxy."""
+        given = Headers(scope=scope).get("x-forwarded-proto", "")
+        peer = (scope.get("client") or ("unknown",))[0]
+        return given if given in ("http", "https") and self._is_trusted(peer) else str(scope["scheme"])
+
     def _is_trusted(self, text: str) -> bool:
         address = _address(text)
         return address is not None and any(address in network for network in self.trusted_proxies)

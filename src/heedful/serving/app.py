@@ -39,7 +39,7 @@ _CLIENT_DISCONNECTED = 499  # for the metrics: the client has closed the connect
 
 
 def create_app(
-    service: TranslationService, access: Access | None = None, request_log: RequestLog | None = None
+    service: TranslationService, *, access: Access | None = None, request_log: RequestLog | None = None
 ) -> FastAPI:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -49,8 +49,9 @@ def create_app(
 
     access = access or Access()
     app = FastAPI(title="heedful", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
+    app.state.access = access
     metrics = Metrics(service.batcher)
-    _add_translation(app, service, metrics, access)
+    _add_translation(app, service, metrics)
     _add_pages(app)
     _add_facts(app, service, metrics, access)
     _add_errors(app)
@@ -81,25 +82,25 @@ def _add_middleware(app: FastAPI, metrics: Metrics, access: Access, request_log:
     app.add_middleware(Timed, note=note)
 
 
-def _add_translation(app: FastAPI, service: TranslationService, metrics: Metrics, access: Access) -> None:
+def _add_translation(app: FastAPI, service: TranslationService, metrics: Metrics) -> None:
     limits = service.limits
     attention_policy = content_policy(attention_template())
 
     @app.post("/translate", openapi_extra=schema.body(schema.TRANSLATE), responses=schema.ERRORS)
     async def translate(request: Request) -> Response:
-        wanted = translate_request(await _fields(request, limits, access), limits)
+        wanted = translate_request(await _fields(request, limits), limits)
         metrics.characters.inc(sum(map(len, wanted.texts)))
         answer = await _until_disconnected(request, service.translate(wanted))
         return _disconnected() if answer is None else JSONResponse(answer)
 
     @app.post("/detect", openapi_extra=schema.body(schema.DETECT), responses=schema.ERRORS)
     async def detect(request: Request) -> JSONResponse:
-        text = detect_request(await _fields(request, limits, access), limits)
+        text = detect_request(await _fields(request, limits), limits)
         return JSONResponse(await asyncio.to_thread(service.detect, text))
 
     @app.post("/attend", openapi_extra=schema.body(schema.ATTEND), responses=schema.ERRORS, response_class=HTMLResponse)
     async def attend(request: Request) -> Response:
-        wanted = translate_request(await _fields(request, limits, access), limits)
+        wanted = translate_request(await _fields(request, limits), limits)
         page = await _until_disconnected(request, service.attend(wanted))
         return _disconnected() if page is None else html_page(page, attention_policy)
 
@@ -178,10 +179,10 @@ def _disconnected() -> Response:
     return Response(status_code=_CLIENT_DISCONNECTED)
 
 
-async def _fields(request: Request, limits: Limits, access: Access) -> Mapping[str, Any]:
-    """Return the fields of a request that has a valid API key, if keys are required."""
+async def _fields(request: Request, limits: Limits) -> Mapping[str, Any]:
+    """Return the fields of a request. Refuse it if it needs an API key and has none."""
     fields = await request_fields(request, limits)
-    access.check_key(request.headers, {**request.query_params, **fields})
+    request.app.state.access.check_key(request.headers, {**request.query_params, **fields})
     return fields
 
 

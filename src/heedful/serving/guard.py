@@ -45,6 +45,7 @@ class Guard:
             except RequestError as error:
                 response = JSONResponse({"error": str(error)}, error.status, error.headers)
                 return await response(scope, receive, send)
+            scope["scheme"] = self.access.scheme(scope)  # links and redirects name it
         return await self.app(scope, receive, send)
 
     def _check(self, scope: Scope) -> None:

@@ -56,8 +56,9 @@ async def _on_the_loop(work: Any, *given: Any) -> Any:
 
 
 def _nested_parts(body: bytes, content_type: str) -> list[Any]:
-    message = email.message_from_bytes(f"Content-Type: {content_type}\r\n\r\n".encode() + body)
-    return [SimpleNamespace(name="q", content=str(part).encode()) for part in message.walk()][:1]
+    """Parse with the standard library, which follows the nesting; what it finds does not matter."""
+    email.message_from_bytes(f"Content-Type: {content_type}\r\n\r\n".encode() + body)
+    return []
 
 
 async def _end_at_once(self: Any, sockets: Any = None) -> None:

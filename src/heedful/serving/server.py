@@ -136,8 +136,9 @@ class _Connection(H11Protocol):
 def _response(status: int, message: str, headers: str = "") -> bytes:
     """Return a response for connections on which no request was read."""
     body = json.dumps({"error": message}).encode()
-    head = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\nContent-Type: application/json\r\nX-Content-Type-Options: nosniff\r\n"
-    return f"{head}Content-Length: {len(body)}\r\n{headers}Connection: close\r\n\r\n".encode() + body
+    head = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\nX-Content-Type-Options: nosniff\r\n"
+    head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n{headers}Connection: close\r\n\r\n"
+    return head.encode() + body
 
 
 class _Server(uvicorn.Server):

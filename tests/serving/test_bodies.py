@@ -97,6 +97,28 @@ def test_nested_forms_are_refused_at_once(depth: int) -> None:
     assert time.monotonic() - start < 2
 
 
+@pytest.mark.parametrize(
+    ("body", "kind", "is_parsed"),
+    [
+        (b"{%s}" % b",".join(b'"%d":1' % number for number in range(50_000)), "application/json", False),
+        (b'{"q":[%s]}' % b",".join([b"1"] * 400_000), "application/json", False),
+        (b"q=" + b"%41" * 300_000, FORM, False),
+        # At the limit of 10,000 characters, with the most escapes and separators that this can take.
+        (b"source=en&target=de&q=" + b"%F0%9F%98%80" * 10_000, FORM, True),
+        (b'{"source":"en","target":"de","q":"%s"}' % (b":" * 5_000 + b"," * 5_000), "application/json", True),
+        (b'{"source":"en","target":"de","q":"%s"}' % (b"," * 10_000), "application/json", True),
+    ],
+    ids=["keys", "items", "escapes", "emoji", "colons", "commas"],
+)
+def test_bodies_that_exceed_the_limits_are_not_parsed(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch, body: bytes, kind: str, is_parsed: bool
+) -> None:
+    parsed = []
+    monkeypatch.setattr(bodies, "read_fields", lambda *given: parsed.append(given) or read_fields(*given))
+    answer = client.post("/translate", content=body, headers={"Content-Type": kind})
+    assert (bool(parsed), "more than 11,000" in answer.text) == (is_parsed, not is_parsed)
+
+
 def test_large_bodies_are_parsed_off_the_event_loop(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     threads = []
 

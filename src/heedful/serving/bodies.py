@@ -37,7 +37,15 @@ async def request_fields(request: Request, limits: Limits) -> Mapping[str, Any]:
     content_type = request.headers.get("content-type", "")
     if len(body) + len(query) <= _SMALL:
         return read_fields(body, content_type, query)
+    _check_separators(body, limits)
     return await asyncio.to_thread(read_fields, body, content_type, query)
+
+
+def _check_separators(body: bytes, limits: Limits) -> None:
+    """Refuse what no request within the limits contains. A thread does not help: json.loads keeps the interpreter."""
+    most = limits.characters + MAX_PARTS
+    if max(body.count(b":"), body.count(b",")) > most or body.count(b"%") > 4 * most:  # UTF-8: four escapes at most
+        raise RequestError(f"The body has more than {most:,} fields, list items or escaped characters.")
 
 
 def read_fields(body: bytes, content_type: str, query: str = "") -> Mapping[str, Any]:

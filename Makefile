@@ -61,8 +61,13 @@ browser: setup
 	  echo "chromium is not installed, and could not be"
 	$(BIN)/pytest -m browser -rs tests/browser
 
-# Packages of ours in the real LibreTranslate: docs/how-to/deployment.md. Where it does not install, the tests skip and say so.
+# Packages of ours in the real LibreTranslate (docs/how-to/deployment.md), and the server behind a real nginx
+# (docs/how-to/reverse-proxy.md). Where one of them does not install, its tests skip and say so.
 formats: setup $(LIBRE)/.ready
+	@[ -x /usr/sbin/nginx ] || { [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null && \
+	  { apt-get install -qq -y --no-install-recommends nginx-light > /dev/null 2>&1 || \
+	    { apt-get update -qq && apt-get install -qq -y --no-install-recommends nginx-light; } > /dev/null 2>&1; }; } || \
+	  echo "nginx is not installed, and could not be"
 	$(BIN)/pytest -m formats -rs tests/formats
 
 # Its pins and ours do not go together: an environment of its own.

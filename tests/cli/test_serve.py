@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -40,11 +41,13 @@ def test_it_translates_until_it_is_told_to_stop(run: Path, number: signal.Signal
         with urllib.request.urlopen(request, timeout=30) as answer:
             found = json.load(answer)["translatedText"]
         process.send_signal(number)
-        assert process.communicate(timeout=30) == ("", "")
+        out, log = process.communicate(timeout=30)
     finally:
         process.kill()
         process.communicate()
     assert process.returncode == 0
+    assert (out, len(log.splitlines())) == ("", 1)
+    assert " 127.0.0.1 POST /translate 200 " in log
     assert len(found) == 2
     assert found[1] == ""
 
@@ -59,13 +62,75 @@ def test_a_port_that_is_taken(run: Path, capsys: pytest.CaptureFixture[str]) -> 
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         assert main(["serve", str(run), "--port", str(port)]) == 4
-    assert f"Port {port} of 127.0.0.1 cannot be had" in capsys.readouterr().err
+    said = f"Cannot listen on 127.0.0.1:{port}: address already in use. Choose another port with `--port`."
+    assert said in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("options", [["--port", "70000"], ["--host", "no.such.host.invalid"], ["--engine", "magic"]])
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--port", "70000"],
+        ["--host", "no.such.host.invalid"],
+        ["--engine", "magic"],
+        ["--limit", "bdy=5"],
+        ["--limit", "body"],
+        ["--rate-limit", "0"],
+        ["--rate-limit", "many"],
+        ["--api-keys", "/no/such/file"],
+        ["--cors-origin", "example.org"],
+        ["--allowed-host", "https://example.org"],
+        ["--trusted-proxy", "localhost"],
+    ],
+    ids=" ".join,
+)
 def test_wrong_options(run: Path, options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["serve", str(run), *options]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_a_limit_that_is_misspelt(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["serve", str(run), "--limit", "charcters=5"]) == 2
+    assert 'There is no limit "charcters". Did you mean "characters"?' in capsys.readouterr().err
+
+
+def test_an_address_of_another_machine(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["serve", str(run), "--host", "192.0.2.1", "--port", "0"]) == 4
+    assert "Choose an address of this machine with `--host`" in capsys.readouterr().err
+
+
+def test_the_options_reach_the_server(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "keys").write_text("secret\n")
+    options = ["--api-keys", str(tmp_path / "keys"), "--rate-limit", "5", "--limit", "characters=3"]
+    options += ["--allowed-host", "mt.example.org", "--cors-origin", "https://app.example", "--trusted-proxy", "::1"]
+    program = [sys.executable, "-m", "heedful", "serve", str(run), "--port", "0", *options]
+    process = subprocess.Popen(program, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    try:
+        address = process.stderr.readline().split()[4]
+        fields = {"q": "abc", "source": "source", "target": "target"}
+        key = {"Authorization": "Bearer secret", "Host": "mt.example.org", "Origin": "https://app.example"}
+        assert [
+            status(address, {**fields, "api_key": "wrong"}),
+            status(address, fields, **key),
+            status(address, {**fields, "q": "abcd"}, **key),
+            status(address, fields, **{**key, "Host": "other.example.org"}),
+            status(address, fields, **{**key, "Origin": "https://other.example"}),
+            *(status(address, fields, **key) for _ in range(3)),
+        ] == [403, 200, 400, 421, 403, 200, 200, 429]
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def status(address: str, fields: dict[str, str], **headers: str) -> int:
+    request = urllib.request.Request(
+        f"{address}/translate", json.dumps(fields).encode(), {"Content-Type": "application/json", **headers}
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return answer.status
+    except urllib.error.HTTPError as error:
+        return error.code
 
 
 def test_a_missing_model(tmp_path: Path) -> None:

@@ -57,6 +57,16 @@ ROWS = {
         "ownership",
         "`--out` at user files, failed and killed starts, foreign locks, markers and links: nothing lost",
     ),
+    "R24": (
+        "event-loop stalls",
+        "nested multipart, deep JSON, 1 MB of form fields, 10,000-character words, 5,000 lines: "
+        "`/health` answers within 250 ms at night (2 s on every change), no status ≥ 500",
+    ),
+    "R25": (
+        "who may ask",
+        "foreign Host and Origin, missing and wrong API key, above the rate limit, request smuggling: "
+        "right status, connection closed where the framing is in doubt",
+    ),
 }
 
 HEAD = """# Reliability

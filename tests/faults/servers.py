@@ -59,9 +59,16 @@ class Server:
 
 
 @contextmanager
-def server(run: Path, *, batch_seconds: float | None = 0.0, without: str = "", **limits: Any) -> Iterator[Server]:
+def server(
+    run: Path,
+    *,
+    batch_seconds: float | None = 0.0,
+    without: str = "",
+    access: dict[str, Any] | None = None,
+    **limits: Any,
+) -> Iterator[Server]:
     """`batch_seconds`: how long a batch takes an engine that does nothing else; None: the model itself."""
-    options = {"limits": limits, "batch_seconds": batch_seconds, "without": without}
+    options = {"limits": limits, "access": access or {}, "batch_seconds": batch_seconds, "without": without}
     script = Path(__file__).parent / "serve_with.py"
     process = subprocess.Popen(
         [sys.executable, str(script), str(run), json.dumps(options)], stdout=subprocess.PIPE, text=True

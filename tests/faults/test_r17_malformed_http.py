@@ -18,12 +18,12 @@ pytestmark = pytest.mark.faults
 
 CASES = count(200, 2_000)
 BODY = b'{"q": "a b c", "source": "source", "target": "target"}'
-GOOD = b"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
-CHUNKED = b"POST /translate HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n"
+GOOD = b"POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
+CHUNKED = b"POST /translate HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n"
 BASES = (
     GOOD % (len(BODY), BODY),
     CHUNKED % (len(BODY), BODY),
-    b"GET /languages HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"GET /languages HTTP/1.1\r\nHost: localhost\r\n\r\n",
     (GOOD % (3, b"q=a")).replace(b"application/json", b"application/x-www-form-urlencoded"),
 )
 ODD = (
@@ -33,25 +33,25 @@ ODD = (
     b"GET /health HTTP/1.1\r\n\r\n",
     b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",  # a TLS greeting
     b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-    b"GET /" + b"a" * 70_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
-    b"GET /health HTTP/1.1\r\nHost: x\r\nA: " + b"a" * 70_000 + b"\r\n\r\n",
-    b"GET /health HTTP/1.1\r\nHost: x\r\n" + b"A: b\r\n" * 5_000 + b"\r\n",
-    b"GET /%00%ff%2e%2e HTTP/1.1\r\nHost: x\r\n\r\n",
-    b"GET /\xff\xfe HTTP/1.1\r\nHost: x\r\n\r\n",
-    b"GET http://[::1/ HTTP/1.1\r\nHost: x\r\n\r\n",
-    b"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n",
-    b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+    b"GET /" + b"a" * 70_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"GET /health HTTP/1.1\r\nHost: localhost\r\nA: " + b"a" * 70_000 + b"\r\n\r\n",
+    b"GET /health HTTP/1.1\r\nHost: localhost\r\n" + b"A: b\r\n" * 5_000 + b"\r\n",
+    b"GET /%00%ff%2e%2e HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"GET /\xff\xfe HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"GET http://[::1/ HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
     GOOD.replace(b"%d", b"-1") % BODY,
     GOOD.replace(b"%d", b"99999999999999999999") % BODY,
     GOOD.replace(b"%d", b"5\r\nContent-Length: 6") % BODY,
     GOOD.replace(b"application/json", b"\xff\xff") % (len(BODY), BODY),
-    GOOD.replace(b"Host: x", b"Host: x\r\nExpect: 100-continue") % (len(BODY), BODY),
+    GOOD.replace(b"Host: localhost", b"Host: localhost\r\nExpect: 100-continue") % (len(BODY), BODY),
     CHUNKED.replace(b"%x", b"ffffffffffffffffffff") % BODY,
     CHUNKED.replace(b"%x", b"zz") % BODY,
-    GOOD.replace(b"Host: x", b"Host: x\r\nTransfer-Encoding: gzip, chunked") % (len(BODY), BODY),
+    GOOD.replace(b"Host: localhost", b"Host: localhost\r\nTransfer-Encoding: gzip, chunked") % (len(BODY), BODY),
     (GOOD % (len(BODY), BODY)) * 20,
     (GOOD % (len(BODY), BODY)) + b"\x00garbage\r\n\r\n",
-    (GOOD % (2, b"{}")) + b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n",
+    (GOOD % (2, b"{}")) + b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n",
     GOOD % (100_000, b"[" * 100_000),
 )
 

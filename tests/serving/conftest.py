@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from fastapi.testclient import TestClient
 
+from clients import local_client
 from engines import Shouting
 from heedful.decoding.translator import Translator
 from heedful.serving.app import create_app
@@ -38,5 +39,5 @@ def served(translator: Translator) -> ServedModel:
 
 @pytest.fixture
 def client(served: ServedModel) -> Iterator[TestClient]:
-    with TestClient(create_app(TranslationService([served], Limits()))) as one:
+    with local_client(create_app(TranslationService([served], Limits()))) as one:
         yield one

@@ -143,7 +143,23 @@ def _serve_options(parser: _Parser) -> None:
     parser.add_argument("--host", default="127.0.0.1", help="0.0.0.0: for other machines too (default: 127.0.0.1)")
     parser.add_argument("--port", type=int, default=5000, help="0: any that is free (default: 5000)")
     parser.add_argument(
-        "--engine", choices=("heedful", "ctranslate2"), default="heedful", help="who translates (default: heedful)"
+        "--engine", choices=("heedful", "ctranslate2"), default="heedful", help="the decoder (default: heedful)"
+    )
+    access = parser.add_argument_group("access (SECURITY.md has the defaults)")
+    for name, metavar, text in (
+        ("--allowed-host", "NAME", "accept this name in the Host header, for example behind a proxy; repeatable"),
+        ("--cors-origin", "ORIGIN", "let pages of this site use the API (https://example.org); repeatable"),
+        ("--trusted-proxy", "ADDRESS", "believe X-Forwarded-For from this address or network; repeatable"),
+        (
+            "--limit",
+            "NAME=VALUE",
+            "change a limit, such as body=2000000; repeatable (docs/how-to/serving.md has the list)",
+        ),
+    ):
+        access.add_argument(name, action="append", default=[], metavar=metavar, help=text)
+    access.add_argument("--api-keys", metavar="FILE", help="require an API key of this file, one key per line")
+    access.add_argument(
+        "--rate-limit", type=int, metavar="N", help="requests per minute and client (default: no limit)"
     )
 
 

@@ -1,4 +1,4 @@
-"""`heedful serve`: models over HTTP."""
+"""`heedful serve`: translate over HTTP."""
 
 from __future__ import annotations
 
@@ -15,14 +15,26 @@ from heedful.text.languages import with_languages
 
 def serve(arguments: argparse.Namespace) -> None:
     try:
+        from heedful.serving.access import Access, hosts_from, origins_from, proxies_from, read_api_keys
         from heedful.serving.app import create_app
         from heedful.serving.engine import ServedModel
-        from heedful.serving.limits import Limits
+        from heedful.serving.limits import limits_from
+        from heedful.serving.request_log import RequestLog
         from heedful.serving.server import bind, run
         from heedful.serving.service import TranslationService
     except ModuleNotFoundError as error:
         raise UsageError(f"Serving needs {error.name}: pip install 'heedful[serve]'.") from None
-    limits = Limits()
+    if arguments.rate_limit is not None and arguments.rate_limit < 1:
+        raise UsageError(f"--rate-limit must be at least 1 request per minute, not {arguments.rate_limit}.")
+    limits = limits_from(arguments.limit)
+    access = Access(
+        host=arguments.host,
+        allowed_hosts=hosts_from(arguments.allowed_host),
+        cors_origins=origins_from(arguments.cors_origin),
+        api_keys=read_api_keys(Path(arguments.api_keys)) if arguments.api_keys else (),
+        rate_limit=arguments.rate_limit,
+        trusted_proxies=proxies_from(arguments.trusted_proxy),
+    )
     with bind(arguments.host, arguments.port) as listener:
         models = [ServedModel(_loaded(name), arguments.engine) for name in arguments.models]
         service = TranslationService(models, limits)
@@ -31,9 +43,11 @@ def serve(arguments: argparse.Namespace) -> None:
         address = f"http://{host}:{listener.getsockname()[1]}"
 
         def ready() -> None:
-            print(f"{pairs} on {address} (Ctrl-C ends)", file=sys.stderr, flush=True)
+            print(f"{pairs} on {address} (Ctrl-C stops the server)", file=sys.stderr, flush=True)
 
-        run(create_app(service), listener, limits, ready)
+        log = RequestLog()
+        run(create_app(service, access=access, request_log=log), listener, limits, ready)
+        log.close()
 
 
 def _loaded(name: str) -> Translator:

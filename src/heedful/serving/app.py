@@ -1,4 +1,4 @@
-"""The API: LibreTranslate's, as its clients use it, and the pages.
+"""The HTTP API, which is LibreTranslate's, and the web app.
 
 POST /translate · POST /detect · GET /languages · /health · /frontend/settings · /metrics · / · /attend
 """
@@ -6,7 +6,7 @@ POST /translate · POST /detect · GET /languages · /health · /frontend/settin
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,66 +16,105 @@ from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Res
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect
+from starlette.types import Scope
 
 from heedful.errors import HeedfulError
 from heedful.serving import schema
+from heedful.serving.access import Access
 from heedful.serving.batcher import OverloadError
+from heedful.serving.bodies import request_fields
+from heedful.serving.guard import Guard, SecurityHeaders
 from heedful.serving.limits import Limits
-from heedful.serving.metrics import Metrics
-from heedful.serving.requests import RequestError, detect_request, read_fields, translate_request
+from heedful.serving.metrics import Metrics, Timed
+from heedful.serving.pages import SECURITY_HEADERS, content_policy, html_page
+from heedful.serving.request_log import RequestLog
+from heedful.serving.requests import RequestError, detect_request, translate_request
 from heedful.serving.service import TranslationService
 from heedful.version import __version__
+from heedful.views.attention_page import attention_template
 
 T = TypeVar("T")
 _PAGE = Path(__file__).parent / "page"
-_GONE = 499  # nobody reads it: the client has closed the connection
+_CLIENT_DISCONNECTED = 499  # for the metrics: the client has closed the connection and reads no response
 
 
-def create_app(service: TranslationService) -> FastAPI:
+def create_app(
+    service: TranslationService, *, access: Access | None = None, request_log: RequestLog | None = None
+) -> FastAPI:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         service.batcher.start()
         yield
         await service.batcher.close()
 
+    access = access or Access()
     app = FastAPI(title="heedful", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
+    app.state.access = access
     metrics = Metrics(service.batcher)
     _add_translation(app, service, metrics)
-    _add_facts(app, service, metrics)
+    _add_pages(app)
+    _add_facts(app, service, metrics, access)
     _add_errors(app)
-    app.add_middleware(CORSMiddleware, allow_origins=["*"], allow_methods=["GET", "POST"], allow_headers=["*"])
-    app.add_middleware(metrics.middleware)
+    _add_middleware(app, metrics, access, request_log)
     return app
+
+
+def _add_middleware(app: FastAPI, metrics: Metrics, access: Access, request_log: RequestLog | None) -> None:
+    """The last middleware added is the first that a request passes."""
+    paths = {getattr(route, "path", "") for route in app.routes}
+
+    def note(scope: Scope, status: int, seconds: float) -> None:
+        # Only our own paths are labels: a client cannot make the list of metrics grow.
+        metrics.note(scope["path"] if scope["path"] in paths else "other", status, seconds)
+        if request_log is not None:
+            path = scope.get("raw_path", b"").partition(b"?")[0].decode("latin-1")
+            request_log.note(access.client(scope), scope["method"], path, status, seconds)
+
+    app.add_middleware(Guard, access=access)
+    if access.cors_origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=access.cors_origins,
+            allow_methods=["GET", "POST"],
+            allow_headers=["Authorization", "Content-Type"],
+        )
+    app.add_middleware(SecurityHeaders)
+    app.add_middleware(Timed, note=note)
 
 
 def _add_translation(app: FastAPI, service: TranslationService, metrics: Metrics) -> None:
     limits = service.limits
+    attention_policy = content_policy(attention_template())
 
     @app.post("/translate", openapi_extra=schema.body(schema.TRANSLATE), responses=schema.ERRORS)
     async def translate(request: Request) -> Response:
-        asked = translate_request(await _fields(request, limits), limits)
-        metrics.characters.inc(sum(map(len, asked.texts)))
-        answer = await _unless_gone(request, service.translate(asked))
-        return Response(status_code=_GONE) if answer is None else JSONResponse(answer)
+        wanted = translate_request(await _fields(request, limits), limits)
+        metrics.characters.inc(sum(map(len, wanted.texts)))
+        answer = await _until_disconnected(request, service.translate(wanted))
+        return _disconnected() if answer is None else JSONResponse(answer)
 
     @app.post("/detect", openapi_extra=schema.body(schema.DETECT), responses=schema.ERRORS)
     async def detect(request: Request) -> JSONResponse:
-        return JSONResponse(service.detect(detect_request(await _fields(request, limits), limits)))
+        text = detect_request(await _fields(request, limits), limits)
+        return JSONResponse(await asyncio.to_thread(service.detect, text))
 
     @app.post("/attend", openapi_extra=schema.body(schema.ATTEND), responses=schema.ERRORS, response_class=HTMLResponse)
     async def attend(request: Request) -> Response:
-        asked = translate_request(await _fields(request, limits), limits)
-        page = await _unless_gone(request, service.attend(asked))
-        return Response(status_code=_GONE) if page is None else HTMLResponse(page)
+        wanted = translate_request(await _fields(request, limits), limits)
+        page = await _until_disconnected(request, service.attend(wanted))
+        return _disconnected() if page is None else html_page(page, attention_policy)
 
 
-def _add_facts(app: FastAPI, service: TranslationService, metrics: Metrics) -> None:
+def _add_pages(app: FastAPI) -> None:
     page = _page()
+    policy = content_policy(page)
 
     @app.get("/", response_class=HTMLResponse)
     async def front() -> HTMLResponse:
-        return HTMLResponse(page)
+        return html_page(page, policy)
 
+
+def _add_facts(app: FastAPI, service: TranslationService, metrics: Metrics, access: Access) -> None:
     @app.get("/languages")
     async def languages() -> list[dict[str, Any]]:
         return service.languages()
@@ -86,29 +125,32 @@ def _add_facts(app: FastAPI, service: TranslationService, metrics: Metrics) -> N
 
     @app.get("/frontend/settings")
     async def settings() -> dict[str, Any]:
-        return service.settings()
+        has_keys = bool(access.api_keys)
+        return {**service.settings(), "apiKeys": has_keys, "keyRequired": has_keys}
 
     @app.get("/metrics", response_class=PlainTextResponse)
-    async def metrics_page() -> Response:
+    async def metrics_page(request: Request) -> Response:
+        if not access.is_local(request.scope) and not access.has_key(request.headers, request.query_params):
+            raise RequestError("/metrics is for clients on this machine, or with an API key.", 403)
         return Response(metrics.page(), media_type=metrics.content_type)
 
 
 def _page() -> str:
-    """One document with nothing to fetch but translations."""
+    """Return the web app as one document."""
     parts = {name: (_PAGE / f"translate.{name}").read_text(encoding="utf-8") for name in ("html", "css", "js")}
     return parts["html"].replace("@STYLE@", parts["css"]).replace("@SCRIPT@", parts["js"])
 
 
 def _add_errors(app: FastAPI) -> None:
-    """Every error is {"error": "…"}, as LibreTranslate's are."""
+    """Make every error response {"error": "…"}, as LibreTranslate's are."""
 
     @app.exception_handler(RequestError)
     async def refused(_: Request, error: RequestError) -> JSONResponse:
-        return _error(error.status, str(error))
+        return _error(error.status, str(error), error.headers)
 
     @app.exception_handler(ClientDisconnect)
-    async def gone(_: Request, __: ClientDisconnect) -> Response:
-        return Response(status_code=_GONE)
+    async def disconnected(_: Request, __: ClientDisconnect) -> Response:
+        return _disconnected()
 
     @app.exception_handler(OverloadError)
     async def overloaded(_: Request, error: OverloadError) -> JSONResponse:
@@ -123,34 +165,33 @@ def _add_errors(app: FastAPI) -> None:
         return _error(500, str(error))
 
     @app.exception_handler(Exception)
-    async def broken(_: Request, error: Exception) -> JSONResponse:
-        return _error(500, f"The server failed: {type(error).__name__}. Its log says more.")
+    async def crashed(_: Request, error: Exception) -> JSONResponse:
+        # Starlette sends this response from outside the middleware, so it needs the headers here.
+        message = f"Internal error: {type(error).__name__}. The server's log has the details."
+        return _error(500, message, SECURITY_HEADERS)
 
 
 def _error(status: int, message: str, headers: dict[str, str] | None = None) -> JSONResponse:
     return JSONResponse({"error": message}, status, headers)
 
 
-async def _fields(request: Request, limits: Limits) -> Any:
-    """The body is counted as it comes, and left where it exceeds the limit."""
-    too_large = RequestError(f"The body is larger than the {limits.body:,} bytes of a request.", 413)
-    declared = request.headers.get("content-length", "")
-    if declared.isdecimal() and int(declared[:18]) > limits.body:
-        raise too_large
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > limits.body:
-            raise too_large
-    return read_fields(bytes(body), request.headers.get("content-type", ""), request.url.query)
+def _disconnected() -> Response:
+    return Response(status_code=_CLIENT_DISCONNECTED)
 
 
-async def _unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T | None:
-    """What the work gives; None, and no more work, where the client closes the connection before."""
-    task, gone = asyncio.ensure_future(work), asyncio.ensure_future(request.receive())
+async def _fields(request: Request, limits: Limits) -> Mapping[str, Any]:
+    """Return the fields of a request. Refuse it if it needs an API key and has none."""
+    fields = await request_fields(request, limits)
+    request.app.state.access.check_key(request.headers, {**request.query_params, **fields})
+    return fields
+
+
+async def _until_disconnected(request: Request, work: Coroutine[Any, Any, T]) -> T | None:
+    """Return the result of the work. Cancel it and return None if the client disconnects before."""
+    task, disconnect = asyncio.ensure_future(work), asyncio.ensure_future(request.receive())
     try:
-        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({task, disconnect}, return_when=asyncio.FIRST_COMPLETED)
         return task.result() if task.done() else None
     finally:
         task.cancel()
-        gone.cancel()
+        disconnect.cancel()

@@ -1,22 +1,61 @@
-"""What a server takes on, and what it does not."""
+"""The limits of a server."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from heedful.errors import UsageError, nearest
+
+
+def _limit(default: float, meaning: str) -> Any:
+    return field(default=default, metadata={"meaning": meaning})
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Each is the most that is accepted; one more is refused before any work is done for it."""
+    """The largest accepted values. A request above a limit is refused before any work is done for it."""
 
-    body: int = 1_000_000  # bytes of a request
-    texts: int = 100  # of a request
-    characters: int = 10_000  # of a request, all its texts together
-    tokens: int = 8_000  # of a request, all its texts together; a character may be several (docs/how-to/serving.md)
-    attended: int = 64  # tokens of a sentence whose attention is shown: the page grows with their square
-    alternatives: int = 5  # beside the best translation
-    waiting: int = 16_000  # tokens of all the requests that wait or are translated
-    connections: int = 500  # at once
-    receive_seconds: float = 20.0  # for a request to come, whole; and for a new connection to say something
-    idle_seconds: float = 20.0  # between a connection's requests
-    send_seconds: float = 20.0  # that a client may leave what is ready for it
+    body: int = _limit(1_000_000, "bytes of a request body")
+    texts: int = _limit(100, "texts per request")
+    characters: int = _limit(10_000, "characters per request, over all its texts")
+    tokens: int = _limit(8_000, "tokens per request, over all its texts")
+    attended: int = _limit(64, "tokens of a sentence whose attention is shown")
+    alternatives: int = _limit(5, "alternatives to the best translation")
+    waiting: int = _limit(16_000, "tokens of all requests in the queue")
+    connections: int = _limit(500, "open connections")
+    receive_seconds: float = _limit(20.0, "seconds to receive a whole request")
+    idle_seconds: float = _limit(20.0, "seconds between two requests of a connection")
+    send_seconds: float = _limit(20.0, "seconds in which the client reads nothing of a response")
+
+
+def limits_from(settings: Sequence[str]) -> Limits:
+    """Return the default limits changed by settings such as `body=2000000`."""
+    known = asdict(Limits())
+    values: dict[str, Any] = {}
+    for setting in settings:
+        name, _, text = setting.partition("=")
+        if name not in known:
+            raise UsageError(f'There is no limit "{name}".{nearest(name, known)}')
+        values[name] = _number(name, text, type(known[name]))
+    return Limits(**values)
+
+
+def _number(name: str, text: str, kind: type[int] | type[float]) -> float:
+    lowest = 0.1 if kind is float else 0 if name == "alternatives" else 1
+    try:
+        value = kind(text)
+    except ValueError:
+        value = -1
+    if not (math.isfinite(value) and value >= lowest):
+        what = "a whole number" if kind is int else "a number of seconds"
+        raise UsageError(f'--limit {name}={text}: "{text}" is not {what} of at least {lowest}. Write {name}=VALUE.')
+    return value
+
+
+def limits_table() -> str:
+    """Return the table of docs/how-to/serving.md."""
+    rows = [f"| `{one.name}` | {one.default:,} | {one.metadata['meaning']} |" for one in fields(Limits)]
+    return "\n".join(["| name | default | meaning |", "|---|---|---|", *rows])

@@ -1,93 +1,32 @@
-"""Requests as they come, JSON or a form, and what is wrong with them."""
+"""The fields of a request: what they may hold, and the errors if they do not."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from email import message_from_bytes
-from email.message import Message
 from typing import Any, NamedTuple
-from urllib.parse import parse_qsl
 
 from heedful.errors import HeedfulError, InputError
 from heedful.serving.limits import Limits
 from heedful.text.lines import check_text
 
 FORMATS = ("text", "html")
-_MOST_FIELDS = 1_000
 
 
 class RequestError(HeedfulError):
-    """A request that is refused, with its HTTP status."""
+    """A refused request, with its HTTP status and headers for the response."""
 
-    def __init__(self, message: str, status: int = 400) -> None:
+    def __init__(self, message: str, status: int = 400, headers: dict[str, str] | None = None) -> None:
         super().__init__(message)
-        self.status = status
+        self.status, self.headers = status, headers or {}
 
 
 class TranslateRequest(NamedTuple):
     texts: list[str]
-    is_list: bool  # the answer has the form of the question
+    is_list: bool  # whether q was a list: the response then has lists too
     source: str
     target: str
     format: str
     alternatives: int
-
-
-def read_fields(body: bytes, content_type: str, query: str = "") -> Mapping[str, Any]:
-    """The fields of a request by name. LibreTranslate's own clients post forms, everyone else JSON."""
-    kind = content_type.partition(";")[0].strip().lower()
-    if kind == "application/x-www-form-urlencoded":
-        return _form(_urlencoded(query) + _urlencoded(_text(body)))
-    if kind == "multipart/form-data":
-        return _form(_urlencoded(query) + _multipart(body, content_type))
-    if kind not in ("application/json", ""):
-        raise RequestError(f'Content-Type "{kind}" is not read here. Send application/json or a form.', 415)
-    try:
-        content = json.loads(_text(body))
-    except (ValueError, RecursionError) as error:
-        raise RequestError(f"The body is no JSON: {error}.") from None
-    if not isinstance(content, dict):
-        raise RequestError("The body must be a JSON object.")
-    return content
-
-
-def _text(body: bytes) -> str:
-    try:
-        return body.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise RequestError(f"The body is not UTF-8: {error}.") from None
-
-
-def _urlencoded(text: str) -> list[tuple[str, str]]:
-    try:
-        return parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=_MOST_FIELDS)
-    except ValueError as error:
-        raise RequestError(f"The body is no urlencoded form: {error}.") from None
-
-
-def _multipart(body: bytes, content_type: str) -> list[tuple[str, str]]:
-    head = f"Content-Type: {content_type}\r\n\r\n".encode("latin-1", "replace")
-    message = message_from_bytes(head + body)
-    parts = message.get_payload()
-    if not isinstance(parts, list) or len(parts) > _MOST_FIELDS:
-        raise RequestError("The body is no multipart form.")
-    pairs = []
-    for part in parts:
-        assert isinstance(part, Message), "the parts of a multipart message"
-        name, value = part.get_param("name", header="content-disposition"), part.get_payload(decode=True)
-        if not isinstance(name, str) or not isinstance(value, bytes):
-            raise RequestError("The body is no multipart form: a part has no name.")
-        pairs.append((name, _text(value)))
-    return pairs
-
-
-def _form(pairs: list[tuple[str, str]]) -> Mapping[str, Any]:
-    """Lines of a form end with CR LF, whatever was typed."""
-    pairs = [(name, value.replace("\r\n", "\n")) for name, value in pairs]
-    texts = [value for name, value in pairs if name == "q"]
-    fields: dict[str, Any] = dict(pairs)
-    return fields | ({"q": texts} if len(texts) > 1 else {})
 
 
 def translate_request(fields: Mapping[str, Any], limits: Limits) -> TranslateRequest:
@@ -100,7 +39,7 @@ def translate_request(fields: Mapping[str, Any], limits: Limits) -> TranslateReq
 
 
 def detect_request(fields: Mapping[str, Any], limits: Limits) -> str:
-    """A list is one text of several lines."""
+    """Return the text; a list becomes one text, one line for each item."""
     return "\n".join(_texts(fields, limits)[0])
 
 

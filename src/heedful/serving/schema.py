@@ -12,7 +12,7 @@ _FIELDS: dict[str, Any] = {
     "target": {"type": "string", "description": "one of the targets of the source language"},
     "format": {"type": "string", "enum": ["text", "html"], "default": "text"},
     "alternatives": {"type": "integer", "minimum": 0, "default": 0},
-    "api_key": {"type": "string", "description": "ignored"},
+    "api_key": {"type": "string", "description": "an API key, if the server requires one"},
 }
 
 
@@ -27,8 +27,11 @@ ATTEND = _object(["q", "source", "target"], q=_TEXT, source=_FIELDS["source"], t
 _ERROR = {"content": {"application/json": {"schema": _object(["error"], error=_TEXT)}}}
 ERRORS: dict[int | str, dict[str, Any]] = {
     400: {"description": "what was wrong with the request", **_ERROR},
+    403: {"description": "no valid API key, or a page of another site", **_ERROR},
     413: {"description": "the body is too large", **_ERROR},
     415: {"description": "neither JSON nor a form", **_ERROR},
+    421: {"description": "the Host header names another server", **_ERROR},
+    429: {"description": "above the rate limit; Retry-After says when to try again", **_ERROR},
     503: {"description": "busy; Retry-After says when to try again", **_ERROR},
 }
 

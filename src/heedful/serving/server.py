@@ -1,36 +1,38 @@
-"""uvicorn, with deadlines for slow clients and an end that leaves nobody without an answer."""
+"""uvicorn with strict HTTP parsing, deadlines for slow clients and a shutdown that answers every request."""
 
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import signal
 import socket
 from collections.abc import Callable
+from http import HTTPStatus
 from typing import Any
 
 import h11
 import uvicorn
-from fastapi import FastAPI
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from heedful.errors import MachineError, UsageError
 from heedful.serving.limits import Limits
+from heedful.serving.strict_http import StrictConnection, is_chunked
 
-_GRACE = 0.3  # seconds in which whoever was about to ask still may, after the signal to stop
-
-
-_REFUSED = 1.0  # seconds in which a client that is refused can read why
+_GRACE = 0.3  # seconds after the stop signal in which new requests are still answered
+_LINGER = 1.0  # seconds for a refused client to read the response
+_CLOSE = (b"connection", b"close")
 
 
 class _Deadline:
-    """A connection that is not heard of again within so many seconds is cut off."""
+    """Aborts a connection unless it is cancelled in time."""
 
     def __init__(self) -> None:
         self.timer: asyncio.TimerHandle | None = None
 
     def start(self, connection: H11Protocol, seconds: float) -> None:
-        """From now on; where it runs already, from when it began."""
+        """Start the timer. If it is running, it keeps its time."""
         self.timer = self.timer or connection.loop.call_later(seconds, connection.transport.abort)
 
     def cancel(self) -> None:
@@ -40,19 +42,23 @@ class _Deadline:
 
 
 class _Connection(H11Protocol):
-    """A connection that is closed when its client takes too long to send a request, or to read its answer."""
+    """A connection that is closed when its client sends a request, or reads the response, too slowly."""
 
     limits = Limits()
 
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.conn = StrictConnection()
+        self._reading, self._writing = _Deadline(), _Deadline()
+        self._is_refused = False
+
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        transport.set_write_buffer_limits(high=0)  # whatever is not sent at once has a deadline
-        self._reading, self._writing = _Deadline(), _Deadline()
-        self._is_refused = len(self.connections) > self.limits.connections
-        self._reading.start(self, _REFUSED if self._is_refused else self.limits.receive_seconds)
-        if self._is_refused:
-            transport.write(_answer(503, "The server has too many connections.", "Retry-After: 1\r\n"))
-            transport.write_eof()  # closed at once, with a request unread, it would be reset before this is read
+        transport.set_write_buffer_limits(high=0)  # data that cannot be sent at once has a deadline
+        if len(self.connections) > self.limits.connections:
+            self._refuse(503, "Too many connections.", "Retry-After: 1\r\n")
+        else:
+            self._reading.start(self, self.limits.receive_seconds)
 
     def data_received(self, data: bytes) -> None:
         if not self._is_refused:
@@ -61,29 +67,50 @@ class _Connection(H11Protocol):
     def handle_events(self) -> None:
         try:
             super().handle_events()
-        except h11.ProtocolError:  # wrong in a way that leaves nothing to answer with
+        except h11.ProtocolError:  # too late for a response
             self.transport.abort()
-        begun = self.conn.their_state is h11.IDLE and bool(self.conn.trailing_data[0])
-        if begun or self.conn.their_state is h11.SEND_BODY:
+        if self._is_refused:
+            return
+        has_begun = self.conn.their_state is h11.IDLE and bool(self.conn.trailing_data[0])
+        if has_begun or self.conn.their_state is h11.SEND_BODY:
             self._reading.start(self, self.limits.receive_seconds)
         else:
             self._reading.cancel()
+        self._close_after_chunks()
+
+    def _close_after_chunks(self) -> None:
+        """End the connection after a chunked request: h11 is lenient about where the last chunk ends."""
+        is_whole = self.conn.their_state is not h11.SEND_BODY
+        if self.cycle is not None and self.cycle.keep_alive and is_whole and is_chunked(self.cycle.scope["headers"]):
+            self.cycle.keep_alive = False
+            self.cycle.default_headers = [*self.cycle.default_headers, _CLOSE]
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.conn.their_state is h11.SEND_BODY and is_chunked(self.cycle.scope["headers"]):
+            self._ignore_further_data()  # answered before its end; the deadline of the request goes on
+
+    def _ignore_further_data(self) -> None:
+        """Close our side. Closing both with unread data would reset the connection before the response is read."""
+        self._is_refused = True
+        self.flow.resume_reading()
+        self.transport.write_eof()
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._expect_reading(self.transport.get_write_buffer_size() + 1)
+        self._expect_progress(self.transport.get_write_buffer_size() + 1)
 
     def resume_writing(self) -> None:
         super().resume_writing()
         self._writing.cancel()
 
-    def _expect_reading(self, unsent: int) -> None:
-        """Cut off when nothing was read in the time: a slow reader of much is no dead one."""
+    def _expect_progress(self, unsent: int) -> None:
+        """Abort if the client has read nothing in the time. A slow client that reads something may go on."""
         left = self.transport.get_write_buffer_size()
         if left >= unsent:
             self.transport.abort()
         else:
-            self._writing.timer = self.loop.call_later(self.limits.send_seconds, self._expect_reading, left)
+            self._writing.timer = self.loop.call_later(self.limits.send_seconds, self._expect_progress, left)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._reading.cancel()
@@ -91,15 +118,27 @@ class _Connection(H11Protocol):
         super().connection_lost(exc)
 
     def send_400_response(self, msg: str) -> None:
-        self.transport.write(_answer(400, "That is no HTTP request."))
-        self.transport.close()
+        self._refuse(400, "Not a valid HTTP request.")
+
+    def _refuse(self, status: int, message: str, headers: str = "") -> None:
+        """Send an error and end the connection; what the client still sends is not read as HTTP."""
+        if self.cycle is not None and not self.cycle.response_complete:  # the request broke off in its body
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+            if self.cycle.response_started:
+                return self.transport.abort()
+        self._reading.cancel()
+        self._reading.start(self, _LINGER)
+        self.transport.write(_response(status, message, headers))
+        return self._ignore_further_data()
 
 
-def _answer(status: int, message: str, headers: str = "") -> bytes:
-    """For connections that no request was read from."""
+def _response(status: int, message: str, headers: str = "") -> bytes:
+    """Return a response for connections on which no request was read."""
     body = json.dumps({"error": message}).encode()
-    head = f"HTTP/1.1 {status} Error\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
-    return f"{head}{headers}Connection: close\r\n\r\n".encode() + body
+    head = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\nX-Content-Type-Options: nosniff\r\n"
+    head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n{headers}Connection: close\r\n\r\n"
+    return head.encode() + body
 
 
 class _Server(uvicorn.Server):
@@ -112,17 +151,17 @@ class _Server(uvicorn.Server):
         self.ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Whoever has connected, or sends the next request while the signal comes, is answered as well."""
-        self.server_state.default_headers.append((b"connection", b"close"))
+        """Answer requests that arrive together with the stop signal, too."""
+        self.server_state.default_headers.append(_CLOSE)
         for connection in self.server_state.connections:
-            if (cycle := getattr(connection, "cycle", None)) is not None:  # its answer is under way
+            if (cycle := getattr(connection, "cycle", None)) is not None:  # its response is under way
                 cycle.default_headers = self.server_state.default_headers
         await asyncio.sleep(_GRACE)
         await super().shutdown(sockets)
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Before models are loaded: a port that is taken is said at once."""
+    """Open the port before models are loaded, so that an error shows at once."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -130,31 +169,39 @@ def bind(host: str, port: int) -> socket.socket:
         listener.bind((host, port))
     except (OverflowError, socket.gaierror) as error:
         listener.close()
-        raise UsageError(f"{host}, port {port} is no address to listen on: {error}.") from None
+        raise UsageError(f"{host}, port {port} is not an address to listen on: {error}.") from None
     except OSError as error:
         listener.close()
-        raise MachineError(f"Port {port} of {host} cannot be had: {error.strerror}. Choose another --port.") from None
+        raise _cannot_listen(host, port, error) from None
     return listener
 
 
-def run(app: FastAPI, listener: socket.socket, limits: Limits, ready: Callable[[], None]) -> None:
-    """Serves until SIGTERM or SIGINT, then answers whatever has been asked. `ready` is called when it does."""
+def _cannot_listen(host: str, port: int, error: OSError) -> MachineError:
+    reason = (error.strerror or str(error)).lower()
+    is_address = error.errno == errno.EADDRNOTAVAIL
+    advice = "Choose an address of this machine with `--host`" if is_address else "Choose another port with `--port`"
+    return MachineError(f"Cannot listen on {host}:{port}: {reason}. {advice}.")
+
+
+def run(app: ASGIApp, listener: socket.socket, limits: Limits, ready: Callable[[], None]) -> None:
+    """Serve until SIGTERM or SIGINT, then answer the open requests. Call `ready` when the server accepts requests."""
     config = uvicorn.Config(
         app,
         http=type("Connection", (_Connection,), {"limits": limits}),
         ws="none",
-        log_level="warning",
+        log_level="error",
         access_log=False,
         server_header=False,
+        proxy_headers=False,  # by default uvicorn believes X-Forwarded-For from this machine; Access decides that
         timeout_keep_alive=limits.idle_seconds,  # type: ignore[arg-type]
         backlog=1_024,
     )
-    # uvicorn raises the signal again when it is done; there is nothing left to end then.
-    ignored: dict[signal.Signals, Any] = {
+    # uvicorn raises the signal again when it has shut down; nothing is left to do then.
+    previous: dict[signal.Signals, Any] = {
         one: signal.signal(one, lambda *_: None) for one in (signal.SIGTERM, signal.SIGINT)
     }
     try:
         _Server(config, ready).run(sockets=[listener])
     finally:
-        for one, handler in ignored.items():
+        for one, handler in previous.items():
             signal.signal(one, handler)

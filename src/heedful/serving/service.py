@@ -71,7 +71,7 @@ class TranslationService:
     async def translate(self, asked: TranslateRequest) -> dict[str, Any]:
         source, detected = asked.source, None
         if source == AUTO:
-            detected = self._detected(asked)
+            detected = await asyncio.to_thread(self._detected, asked)
             source = detected["language"]
         if source == asked.target and any(source in pair for pair in self.models):  # it is in that language already
             found = [[text] for text in asked.texts]

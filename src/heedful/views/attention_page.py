@@ -9,6 +9,7 @@ import base64
 import html
 import json
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -75,15 +76,16 @@ def attention_page(attention: Attention, pair: Sentences) -> str:
         "target_language": pair.target_language,
         **{kind: _packed(getattr(attention, kind)) for kind in KINDS},
     }
-    parts = {
-        "TITLE": html.escape(f"Attention: {pair.source}"),
-        "STYLE": (_PAGE / "attention.css").read_text(encoding="utf-8"),
-        "SCRIPT": (_PAGE / "attention.js").read_text(encoding="utf-8"),
-        "DATA": _for_script(content),
-    }
-    page = (_PAGE / "attention.html").read_text(encoding="utf-8")
+    parts = {"TITLE": html.escape(f"Attention: {pair.source}"), "DATA": _for_script(content)}
     # In one pass: what is put in may hold anything, a placeholder too.
-    return re.sub("@(TITLE|STYLE|SCRIPT|DATA)@", lambda found: parts[found[1]], page)
+    return re.sub("@(TITLE|DATA)@", lambda found: parts[found[1]], attention_template())
+
+
+@cache
+def attention_template() -> str:
+    """Return the page with its style and script, but without a sentence."""
+    parts = {name: (_PAGE / f"attention.{name}").read_text(encoding="utf-8") for name in ("html", "css", "js")}
+    return parts["html"].replace("@STYLE@", parts["css"]).replace("@SCRIPT@", parts["js"])
 
 
 def write_attention_data(attention: Attention, pair: Sentences, path: Path) -> None:

@@ -1,0 +1,46 @@
+"""Limits as settings, and the table of the documentation."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from heedful.errors import UsageError
+from heedful.serving.limits import Limits, limits_from, limits_table
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "serving.md"
+
+
+def test_every_limit_can_be_set() -> None:
+    for field in fields(Limits):
+        assert getattr(limits_from([f"{field.name}=7"]), field.name) == 7
+    assert limits_from([]) == Limits()
+    assert limits_from(["body=1", "send_seconds=0.5", "alternatives=0"]) == Limits(
+        body=1, send_seconds=0.5, alternatives=0
+    )
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("bodies=1", 'Did you mean "body"'),
+        ("body", "not a whole number of at least 1"),
+        ("body=", "not a whole number"),
+        ("body=0", "at least 1"),
+        ("body=-5", "at least 1"),
+        ("body=1.5", "not a whole number"),
+        ("body=1e6", "not a whole number"),
+        ("idle_seconds=nan", "not a number of seconds"),
+        ("idle_seconds=inf", "not a number of seconds"),
+        ("idle_seconds=0", "at least 0.1"),
+    ],
+)
+def test_wrong_settings(setting: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        limits_from([setting])
+
+
+def test_the_documentation_has_the_table() -> None:
+    assert limits_table() in DOCUMENT.read_text(encoding="utf-8")

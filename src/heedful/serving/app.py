@@ -22,7 +22,7 @@ from heedful.serving import schema
 from heedful.serving.batcher import OverloadError
 from heedful.serving.limits import Limits
 from heedful.serving.metrics import Metrics
-from heedful.serving.requests import RequestError, detect_request, read_fields, translate_request
+from heedful.serving.requests import RequestError, detect_request, read_fields, sentence_number, translate_request
 from heedful.serving.service import TranslationService
 from heedful.version import __version__
 
@@ -62,10 +62,12 @@ def _add_translation(app: FastAPI, service: TranslationService, metrics: Metrics
     async def detect(request: Request) -> JSONResponse:
         return JSONResponse(service.detect(detect_request(await _fields(request, limits), limits)))
 
-    @app.post("/attend", openapi_extra=schema.body(schema.ATTEND), responses=schema.ERRORS, response_class=HTMLResponse)
+    @app.get("/attend", openapi_extra=schema.query(schema.ATTEND), responses=schema.ERRORS, response_class=HTMLResponse)
     async def attend(request: Request) -> Response:
-        asked = translate_request(await _fields(request, limits), limits)
-        page = await _unless_gone(request, service.attend(asked))
+        await _body(request, limits)  # none is expected: the next message is that the client has gone
+        fields = read_fields(b"", "application/x-www-form-urlencoded", request.url.query)
+        asked, sentence = translate_request(fields, limits), sentence_number(fields)
+        page = await _unless_gone(request, service.attend(asked, sentence))
         return Response(status_code=_GONE) if page is None else HTMLResponse(page)
 
 
@@ -132,6 +134,10 @@ def _error(status: int, message: str, headers: dict[str, str] | None = None) -> 
 
 
 async def _fields(request: Request, limits: Limits) -> Any:
+    return read_fields(await _body(request, limits), request.headers.get("content-type", ""), request.url.query)
+
+
+async def _body(request: Request, limits: Limits) -> bytes:
     """The body is counted as it comes, and left where it exceeds the limit."""
     too_large = RequestError(f"The body is larger than the {limits.body:,} bytes of a request.", 413)
     declared = request.headers.get("content-length", "")
@@ -142,7 +148,7 @@ async def _fields(request: Request, limits: Limits) -> Any:
         body += chunk
         if len(body) > limits.body:
             raise too_large
-    return read_fields(bytes(body), request.headers.get("content-type", ""), request.url.query)
+    return bytes(body)
 
 
 async def _unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T | None:

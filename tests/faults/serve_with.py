@@ -47,7 +47,7 @@ def main(run: str, options: dict[str, Any]) -> None:
     limits = Limits(**options.get("limits", {}))
     served = ServedModel(load(Path(run)))
     if (seconds := options.get("batch_seconds")) is not None:
-        served.engine = Shouting(seconds)
+        served.engine = Shouting(served.translator.model.tokenizer, seconds)
     with server.bind("127.0.0.1", 0) as listener:
         port = listener.getsockname()[1]
         server.run(

@@ -6,11 +6,15 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import pairwise
 
+import torch
+from torch import Tensor
+
 from heedful.decoding.translator import Translator
 from heedful.serving.inline import AlignedText, Run, Span, Word
 from heedful.text.segmentation import Segment, SegmentedText
-from heedful.views.figure import sharpest_layer
 from heedful.views.words import group_tokens, weights_of_words
+
+_UNLIKE = 0.01  # so little that an unlike word is aligned only where there is no other
 
 
 def needs_alignment(borders: Sequence[int], segment: Segment) -> bool:
@@ -21,18 +25,28 @@ def needs_alignment(borders: Sequence[int], segment: Segment) -> bool:
 
 def align_words(translator: Translator, segment: Segment, target: list[int]) -> AlignedText:
     """Words of one segment's translation, given as token ids, with their weights to the words of the segment."""
-    attention = translator.attention(segment.ids, target)
-    _, source_owners = group_tokens(attention.source)
-    _, target_owners = group_tokens(attention.target)
-    weights_TS = weights_of_words(
-        attention.cross[sharpest_layer(attention.cross)].mean(dim=0), target_owners, source_owners
-    )
-    text = translator.text(target)
+    attention, text = translator.attention(segment.ids, target), translator.text(target)
+    source_owners, target_owners = (group_tokens(tokens)[1] for tokens in (attention.source, attention.target))
+    weights_TS = weights_of_words(attention.cross.mean(dim=(0, 1)), target_owners, source_owners)
     source_words = _words(translator, segment.text, segment.ids, source_owners)
     target_words = _words(translator, text, target, target_owners)
-    rows = weights_TS[: len(target_words), : len(source_words)].tolist()  # without the end symbols
-    words = [Word(*span, row, 0) for span, row in zip(target_words, rows, strict=True)]
+    rows = _like_with_like(
+        weights_TS[: len(target_words), : len(source_words)],  # without the end symbols
+        [_is_punctuation(text[slice(*span)]) for span in target_words],
+        [_is_punctuation(segment.text[slice(*span)]) for span in source_words],
+    )
+    words = [Word(*span, row, 0) for span, row in zip(target_words, rows.tolist(), strict=True)]
     return AlignedText(text, words, source_words)
+
+
+def _like_with_like(weights_TS: Tensor, target: list[bool], source: list[bool]) -> Tensor:
+    """Weaken weights between words and punctuation: a head that has nothing to look for looks at the full stop."""
+    alike_TS = torch.tensor(target)[:, None] == torch.tensor(source)[None, :]
+    return torch.where(alike_TS, weights_TS, _UNLIKE * weights_TS)
+
+
+def _is_punctuation(word: str) -> bool:
+    return not any(character.isalnum() for character in word)
 
 
 def _words(translator: Translator, text: str, ids: Sequence[int], owners: Sequence[int]) -> list[Span]:

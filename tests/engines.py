@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 from heedful.config import EOS
@@ -21,3 +22,15 @@ class Shouting:
         time.sleep(self.batch_seconds)
         texts = [self.tokenizer.decode(source[:-1]).upper() for source in sources]
         return [[[*self.tokenizer.encode(text + "!" * rank), EOS] for rank in range(n_best)] for text in texts]
+
+
+class FirstSentence:
+    """Repeats the first sentence of what it is given: a model that has only ever seen single sentences does the like."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self.tokenizer = tokenizer
+
+    def search(self, sources: list[list[int]], n_best: int) -> list[list[list[int]]]:
+        texts = [self.tokenizer.decode(source[:-1]) for source in sources]
+        firsts = [re.match(r"[^.!?]*[.!?]?", text)[0] for text in texts]  # type: ignore[index]
+        return [[[*self.tokenizer.encode(text), EOS]] * n_best for text in firsts]

@@ -53,6 +53,7 @@ ROWS = {
     ),
     "R21": ("shutdown", "SIGTERM under load: all in flight answered, exit 0"),
     "R22": ("soak", "no crossed answers, memory growth ≤ 5 %"),
+    "R26": ("lost text", "lines of 1 to 300 sentences: all come back, the same by command line, server and Python"),
 }
 
 HEAD = """# Reliability

@@ -13,7 +13,8 @@ from typing import Any
 
 sys.path.append(str(Path(__file__).parent.parent))
 
-from engines import Shouting
+from engines import FirstSentence, Shouting
+from heedful.decoding import translator
 from heedful.decoding.load import load
 from heedful.serving import app, requests, server, service
 from heedful.serving.engine import ServedModel
@@ -32,6 +33,9 @@ def without(protection: str) -> None:
         server._Deadline.start = lambda self, connection, seconds: None  # type: ignore[method-assign]
     elif protection == "grace":  # a signal is the end
         server._Server.shutdown = _end_at_once  # type: ignore[method-assign,assignment]
+    elif protection == "segmentation":
+        segment = translator.segment_text
+        translator.segment_text = lambda *given: segment(*given[:3], False)
     elif protection == "leak":
         kept: list[Any] = []
         search = Shouting.search
@@ -46,7 +50,9 @@ def main(run: str, options: dict[str, Any]) -> None:
     without(options.get("without", ""))
     limits = Limits(**options.get("limits", {}))
     served = ServedModel(load(Path(run)))
-    if (seconds := options.get("batch_seconds")) is not None:
+    if options.get("first_sentence"):
+        served.engine = FirstSentence(served.translator.model.tokenizer)
+    elif (seconds := options.get("batch_seconds")) is not None:
         served.engine = Shouting(served.translator.model.tokenizer, seconds)
     with server.bind("127.0.0.1", 0) as listener:
         port = listener.getsockname()[1]

@@ -132,7 +132,7 @@ class _Builder:
             self._add(" ")  # the words before and after it are two
         start = self.length
         if is_element and node.tag not in _EMPTY:
-            text = "".join(node.itertext(with_tail=False))
+            text = str(node.xpath("string()"))
             if len(text) <= _LONGEST_NAME:
                 self._add(_SENTENCE_END.sub(",", text))  # a sentence must not end inside of it
         self._nodes().append(Node(markup(node), "", start, self.length, untouched=True))

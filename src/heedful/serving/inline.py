@@ -83,7 +83,8 @@ class _Restorer:
         last = len(self.text) if is_run else self._end(span)
         written = []
         for (low, high), node in placed:
-            before = max(position, self._offset(low, span))
+            at_edge = self._at_edge(node, low) if is_run and low == high else None
+            before = max(position, self._offset(low, span) if at_edge is None else at_edge)
             written.append(escape(self.text[position:before]))
             written.append(self._rendered(node, (low, high), span))
             position = max(before, self._end((low, high))) if high > low else before
@@ -174,6 +175,16 @@ class _Restorer:
         while owners[gap - span[0]] is not None and owners[gap - span[0]] == owners[gap - span[0] + 1]:
             gap += 1  # out of an element that it is not in
         return gap, gap
+
+    def _at_edge(self, node: Node, gap: int) -> int | None:
+        """The exact place of a node in the white space around the run, which the translation keeps."""
+        if not self.source_words or not self.words:
+            return None
+        if gap == 0 and node.start <= self.source_words[0][0]:
+            return min(node.start, self.words[0].start)
+        if gap == len(self.words) and node.start >= self.source_words[-1][1]:
+            return min(self.words[-1].end + node.start - self.source_words[-1][1], len(self.text))
+        return None
 
     def _offset(self, at: int, span: Span) -> int:
         """Where the text of word `at` starts; behind the last of the span, where that ends."""

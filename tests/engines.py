@@ -25,7 +25,7 @@ class Shouting:
 
 
 class FirstSentence:
-    """Repeats the first sentence of what it is given: a model that has only ever seen single sentences does the like."""
+    """Repeats the first sentence of its source, as a model does that was trained on single sentences."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.tokenizer = tokenizer

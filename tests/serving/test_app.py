@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from html import unescape
 from typing import Any
 
 import pytest
@@ -69,6 +70,25 @@ def test_alternatives(client: TestClient) -> None:
 def test_html(client: TestClient) -> None:
     found = translated(client, q="<b>a &amp; b</b>", format="html", alternatives=1)
     assert found == {"translatedText": "<b>A &amp; B</b>", "alternatives": ["<b>A &amp; B!</b>"]}
+
+
+def test_html_is_translated_as_its_text_is(translator: Translator) -> None:
+    """By the model itself, wherever it puts the tags: the text is that of the sentence without them."""
+    with TestClient(create_app(TranslationService([ServedModel(translator)], Limits()))) as client:
+        html = "<p>ba <b>bo <i>ka</i></b> lu.  Mi<br>ta</p><pre>ra</pre>"
+        found = translated(client, q=html, format="html", alternatives=1)
+        for text, rank in ((found["translatedText"], 0), (found["alternatives"][0], 1)):
+            plain = translator.translate("ba bo ka lu.  Mi ta", n_best=2)
+            expected = [plain, *plain.alternatives][rank].text
+            assert unescape(re.sub("<[^>]*>", "", text.removesuffix("<pre>ra</pre>"))) == expected
+            assert re.findall("<[^>]*>", text)[0] == "<p>"
+            assert sorted(re.findall("<[^>]*>", text)) == sorted(re.findall("<[^>]*>", html))
+
+
+def test_html_that_is_nested_too_deeply_is_refused(client: TestClient) -> None:
+    fields = {"q": "<b>" * 3_000, "source": "en", "target": "de", "format": "html"}
+    answer = client.post("/translate", json=fields)
+    assert (answer.status_code, "nested too deeply" in answer.json()["error"]) == (400, True)
 
 
 def test_detection(client: TestClient) -> None:

@@ -71,6 +71,13 @@ def test_where_elements_go(html: str, translation: str, alignment: list[int], ex
     assert restored(html, translation, alignment) == expected
 
 
+def test_a_word_that_hardly_attends_to_any_source_word_is_not_wrapped() -> None:
+    """A full stop of which the source has none."""
+    (run,) = (part for part in parse_html("<b>the</b> child") if isinstance(part, Run))
+    found = [Word(0, 3, [0.3, 0.4], 0), Word(4, 8, [0.1, 0.9], 0), Word(8, 9, [0.008, 0.001], 0)]
+    assert restore(run, AlignedText("das Kind.", found, words(run.text))) == "<b>das</b> Kind."
+
+
 ALPHABET = "abcdef"
 
 

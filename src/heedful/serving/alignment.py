@@ -10,11 +10,9 @@ import torch
 from torch import Tensor
 
 from heedful.decoding.translator import Translator
-from heedful.serving.inline import AlignedText, Run, Span, Word
+from heedful.serving.inline import FAINT, AlignedText, Run, Span, Word
 from heedful.text.segmentation import Segment, SegmentedText
 from heedful.views.words import group_tokens, weights_of_words
-
-_UNLIKE = 0.01  # so little that an unlike word is aligned only where there is no other
 
 
 def needs_alignment(borders: Sequence[int], segment: Segment) -> bool:
@@ -42,7 +40,7 @@ def align_words(translator: Translator, segment: Segment, target: list[int]) -> 
 def _like_with_like(weights_TS: Tensor, target: list[bool], source: list[bool]) -> Tensor:
     """Weaken weights between words and punctuation: a head that has nothing to look for looks at the full stop."""
     alike_TS = torch.tensor(target)[:, None] == torch.tensor(source)[None, :]
-    return torch.where(alike_TS, weights_TS, _UNLIKE * weights_TS)
+    return torch.where(alike_TS, weights_TS, FAINT * weights_TS)
 
 
 def _is_punctuation(word: str) -> bool:

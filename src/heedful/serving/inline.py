@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 Span = tuple[int, int]
+FAINT = 0.01  # a word that attends no more than this to a source word does not come from it
 
 
 @dataclass
@@ -138,7 +139,8 @@ class _Restorer:
                 total, start = 0.0, at + 1
                 continue
             # The attention decides between two that match equally well: "has" and "bought", of "hat … gekauft".
-            total += 1 + 0.1 * self._mass(own, at) if own[0] <= self.aligned[at] < own[1] else -1
+            mass = self._mass(own, at)
+            total += 1 + 0.1 * mass if own[0] <= self.aligned[at] < own[1] and mass > FAINT else -1
             if total > best:
                 best, found = total, (start, at + 1)
             if total < 0:

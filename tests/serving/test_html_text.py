@@ -69,13 +69,14 @@ UNCHANGED = [
     '<a href="x?a=1&amp;b=2" title="&quot;&lt;b&gt;">One</a>',
     "<script>if (a<b) x()</script>One",
     "<style>p > a {}</style>",
-    "<pre>\na &lt; b</pre><code>c &amp; d</code> One",
+    "<pre>a &lt; b</pre><code>c &amp; d</code> One",
     "<textarea>a &lt; b</textarea>",
     "One<!-- a -- b -->",
     "a&nbsp;b &lt; c &amp;amp;",
     '<ul><li>One</li><li>Two <img src="x" alt=""> </li></ul>',
     '<p translate="no">One <b>two</b></p>',
     "<td>One</td><td>Two</td>",
+    '<p hidden><input type="checkbox" checked value=""> One</p>',
     " <b> </b> <br> <i></i> ",
     '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>One</title></head><body class="x"><p>Two</p>'
     "</body></html>",
@@ -87,7 +88,6 @@ UNCHANGED = [
 
 @pytest.mark.parametrize("html", UNCHANGED)
 def test_a_document_of_its_own_text_is_the_document(html: str, translator: Translator) -> None:
-    html = html.replace(' alt=""', " alt").replace("<pre>\n", "<pre>")
     assert echoed(html, translator) == html
 
 

@@ -30,6 +30,10 @@ _VOID = _names("area base basefont br col embed frame hr img input link meta par
 _RAW = _names("script style xmp iframe noembed noframes plaintext")  # text without character references
 _UNTOUCHED = _RAW | _names("code pre textarea svg template")
 _EMPTY = _VOID | _names("script style template svg picture")  # no text of a sentence
+_BOOLEAN = _names(
+    "allowfullscreen async autofocus autoplay checked controls default defer disabled hidden inert ismap itemscope "
+    "loop multiple muted nomodule novalidate open playsinline readonly required reversed selected"
+)  # attributes that are written without a value
 _LINE_END = re.compile(r"[ \t]*[\r\n]\s*")  # white space like any other
 _DOCUMENT = re.compile(r"(?:\s|<!--.*?-->|<\?.*?>)*+<(?:!doctype|html|head|body)\b", re.I | re.S)
 _ROOT = "heedful-fragment"
@@ -172,11 +176,14 @@ def _is_untranslated(element: Any) -> bool:
 
 
 def start_tag(element: Any) -> str:
-    attributes = "".join(
-        f" {name}" if value == "" else f' {name}="{escape(value).replace(chr(34), "&quot;")}"'
-        for name, value in element.attrib.items()
-    )
-    return f"<{element.tag}{attributes}>"
+    return f"<{element.tag}{''.join(_attribute(*item) for item in element.attrib.items())}>"
+
+
+def _attribute(name: str, value: str) -> str:
+    if name in _BOOLEAN and value in ("", name):
+        return f" {name}"
+    quoted = escape(value).replace('"', "&quot;")
+    return f' {name}="{quoted}"'
 
 
 def end_tag(element: Any) -> str:

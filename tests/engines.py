@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import time
+
+from heedful.config import EOS
+from heedful.text.tokenizer import Tokenizer
 
 
 class Shouting:
@@ -11,9 +15,22 @@ class Shouting:
     The n-th best ends with as many exclamation marks.
     """
 
-    def __init__(self, batch_seconds: float = 0.0) -> None:
-        self.batch_seconds = batch_seconds
+    def __init__(self, tokenizer: Tokenizer, batch_seconds: float = 0.0) -> None:
+        self.tokenizer, self.batch_seconds = tokenizer, batch_seconds
 
-    def search(self, sentences: list[str], n_best: int) -> list[list[str]]:
+    def search(self, sources: list[list[int]], n_best: int) -> list[list[list[int]]]:
         time.sleep(self.batch_seconds)
-        return [[sentence.upper() + "!" * rank for rank in range(n_best)] for sentence in sentences]
+        texts = [self.tokenizer.decode(source[:-1]).upper() for source in sources]
+        return [[[*self.tokenizer.encode(text + "!" * rank), EOS] for rank in range(n_best)] for text in texts]
+
+
+class FirstSentence:
+    """Repeats the first sentence of its source, as a model does that was trained on single sentences."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self.tokenizer = tokenizer
+
+    def search(self, sources: list[list[int]], n_best: int) -> list[list[list[int]]]:
+        texts = [self.tokenizer.decode(source[:-1]) for source in sources]
+        firsts = [re.match(r"[^.!?]*[.!?]?", text)[0] for text in texts]  # type: ignore[index]
+        return [[[*self.tokenizer.encode(text), EOS]] * n_best for text in firsts]

@@ -121,7 +121,7 @@ assert "torch._dynamo" not in sys.modules
 
 def test_a_torch_without_8_bit_products_is_said(tiny_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(torch, "quantize_per_channel")
-    with pytest.raises(MachineError, match="no products of 8-bit integers"):
+    with pytest.raises(MachineError, match="no 8-bit integer matrix products"):
         heedful.load(tiny_run, int8=True)
 
 

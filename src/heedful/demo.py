@@ -13,7 +13,7 @@ from heedful.evaluation.exact import ExactMatch, exact_match, exact_match_by_lab
 from heedful.evaluation.scores import bleu, chrf
 from heedful.recipes import Settings
 from heedful.training.run import train_settings
-from heedful.views.attention_page import Sentences, write_attention_page
+from heedful.views.attention_page import AttendedSentence, write_attention_page
 from heedful.views.figure import draw_cross_attention, require_matplotlib
 from heedful.wording import command, plural
 
@@ -83,12 +83,12 @@ def _for_picture(pairs: list[grammar.Pair]) -> str:
 
 
 def _pictures(translator: Translator, text: str, out: Path) -> Iterator[str]:
-    translation = translator.translate(text, attention=True)
+    translation = translator.translate(text, attention=True, split=False)
     attention = translation.attention
     assert attention is not None  # asked for
     picture, page = out / "attention.png", out / "attention.html"
     draw_cross_attention(attention, picture)
-    write_attention_page(attention, Sentences(text, translation.text, "English", "German"), page)
+    write_attention_page([AttendedSentence(text, translation.text, attention, "English", "German")], page)
     yield ""
     yield f"What each word of a translation was made from: {picture}"
     yield f"Every head of every layer, for a browser: {page}"

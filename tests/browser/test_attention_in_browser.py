@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from heedful.decoding.translator import Attention
-from heedful.views.attention_page import Sentences, write_attention_page
+from heedful.views.attention_page import AttendedSentence, write_attention_page
 
 pytestmark = pytest.mark.browser
 
@@ -27,7 +27,7 @@ def attention() -> Attention:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    write_attention_page(attention(), Sentences("the hat", "der Hut", "en", "de"), tmp_path / "page.html")
+    write_attention_page([AttendedSentence("the hat", "der Hut", attention(), "en", "de")], tmp_path / "page.html")
     return tmp_path / "page.html"
 
 
@@ -95,6 +95,20 @@ def test_what_a_word_looks_at_is_said(open_page: Any, path: Path) -> None:
     assert page.locator("#reading").text_content().startswith("“hat” is looked at by: der 1.00")
 
 
+def test_a_sentence_is_chosen(open_page: Any, path: Path, tmp_path: Path) -> None:
+    assert not open_page(path).locator("#sentence").is_visible()  # there is only one
+    other = attention()._replace(source=["▁a", "▁ca", "p", "</s>"])
+    sentences = [AttendedSentence("the hat", "der Hut", attention()), AttendedSentence("a cap", "die Kappe", other)]
+    write_attention_page(sentences, tmp_path / "two.html")
+    page = open_page(tmp_path / "two.html", "#cross/words/1/2")
+    assert page.locator("#sentence option").all_text_contents() == ["1. the hat", "2. a cap"]
+    assert labels(page, "column") == ["the", "hat", "</s>"]
+    page.locator("#sentence").select_option("2")
+    assert labels(page, "column") == ["a", "cap", "</s>"]
+    assert "die Kappe" in page.locator("#pair").text_content()
+    assert page.url.endswith("#cross/words/1/2")  # the same head of another sentence
+
+
 @pytest.mark.parametrize(
     "address", ["#", "#nonsense", "#constructor/toString", "#cross/words/9/9", "#encoder/letters/0/x", "#//1/mean"]
 )
@@ -107,7 +121,7 @@ def test_an_address_that_makes_no_sense_shows_the_page(open_page: Any, path: Pat
 def test_no_text_can_run(open_page: Any, tmp_path: Path) -> None:
     text = "</script><img src=x onerror=document.title='run'><script>document.title='run'</script>"
     tokens = attention()._replace(source=["▁the", text, "t", "</s>"])
-    write_attention_page(tokens, Sentences(text, text), tmp_path / "page.html")
+    write_attention_page([AttendedSentence(text, text, tokens)], tmp_path / "page.html")
     page = open_page(tmp_path / "page.html")
     assert page.title() == f"Attention: {text}"
     assert page.locator("img").count() == 0

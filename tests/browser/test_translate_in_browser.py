@@ -28,7 +28,7 @@ class Site:
     """Serves en ↔ de in a thread; `engine` may be made to fail."""
 
     def __init__(self, models: list[ServedModel]) -> None:
-        self.engine = Shouting()
+        self.engine = Shouting(models[0].translator.model.tokenizer)
         for one in models:
             one.engine = self
         app = create_app(TranslationService(models, Limits(characters=200)))
@@ -39,10 +39,10 @@ class Site:
             time.sleep(0.01)
         self.address = f"http://127.0.0.1:{self.server.servers[0].sockets[0].getsockname()[1]}/"
 
-    def search(self, sentences: list[str], n_best: int) -> list[list[str]]:
-        if "fail" in sentences:
+    def search(self, sources: list[list[int]], n_best: int) -> list[list[list[int]]]:
+        if "fail" in [self.engine.tokenizer.decode(source[:-1]) for source in sources]:
             raise ValueError("broken")
-        return self.engine.search(sentences, n_best)
+        return self.engine.search(sources, n_best)
 
     def close(self) -> None:
         self.server.should_exit = True

@@ -18,7 +18,7 @@ from tasks import Program
 def test_the_weights_are_those_of_the_translation(heedful: Program, model: Path, tmp_path: Path) -> None:
     done = heedful("attend", model, "a b c", "--out", tmp_path / "data.json")
     assert (done.code, done.out, done.err) == (0, f"{tmp_path / 'data.json'}\n", "")
-    content = json.loads((tmp_path / "data.json").read_text(encoding="utf-8"))
+    (content,) = json.loads((tmp_path / "data.json").read_text(encoding="utf-8"))["sentences"]
     expected = api.load(model, device="cpu").translate("a b c", attention=True)
     assert expected.attention is not None
     assert content["target"] == [*expected.tokens, "</s>"]
@@ -27,7 +27,7 @@ def test_the_weights_are_those_of_the_translation(heedful: Program, model: Path,
 
 def test_a_translation_that_is_given(heedful: Program, tiny_run: Path, tmp_path: Path) -> None:
     assert heedful("attend", tiny_run, "a b c", "--target", "c b", "--out", tmp_path / "data.json").code == 0
-    content = json.loads((tmp_path / "data.json").read_text(encoding="utf-8"))
+    (content,) = json.loads((tmp_path / "data.json").read_text(encoding="utf-8"))["sentences"]
     assert content["target_text"] == "c b"
     for row in content["cross"][0][0]:
         assert sum(row) == pytest.approx(1, abs=1e-4)
@@ -39,6 +39,25 @@ def test_pages_and_pictures(heedful: Program, model: Path, tmp_path: Path, name:
         pytest.importorskip("matplotlib")
     assert heedful("attend", model, "a b c", "--target", "c b a", "--out", tmp_path / name).code == 0
     assert (tmp_path / name).stat().st_size > 5_000
+
+
+def test_every_sentence_or_the_chosen_one(heedful: Program, model: Path, tmp_path: Path) -> None:
+    assert heedful("attend", model, "a b. C d.", "--out", tmp_path / "all.json").code == 0
+    assert heedful("attend", model, "a b. C d.", "--sentence", "2", "--out", tmp_path / "one.json").code == 0
+    sentences, chosen = (
+        json.loads((tmp_path / name).read_text(encoding="utf-8"))["sentences"] for name in ("all.json", "one.json")
+    )
+    assert [one["source_text"] for one in sentences] == ["a b.", "C d."]
+    assert chosen == sentences[1:]
+
+
+def test_a_figure_per_sentence(heedful: Program, model: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    done = heedful("attend", model, "a b. C d.", "--out", tmp_path / "figure.png")
+    assert done.out == f"{tmp_path / 'figure-1.png'}\n{tmp_path / 'figure-2.png'}\n"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["figure-1.png", "figure-2.png"]
+    done = heedful("attend", model, "a b. C d.", "--sentence", "1", "--out", tmp_path / "chosen.png")
+    assert done.out == f"{tmp_path / 'chosen.png'}\n"
 
 
 def test_a_name_that_is_no_text_and_tokens_that_are_formulas(model: Path, tmp_path: Path) -> None:
@@ -57,7 +76,8 @@ def test_a_name_that_is_no_text_and_tokens_that_are_formulas(model: Path, tmp_pa
         (["a b"], 2, "--out"),
         (["", "--out", "page.html"], 3, "TEXT is empty"),
         (["a b", "--target", "  ", "--out", "page.html"], 3, "--target is empty"),
-        ([" ".join("abcdefgh" * 20), "--out", "page.html"], 3, "tokens, more than the 40"),
+        (["a", "--target", " ".join("abcdefgh" * 20), "--out", "page.html"], 3, "tokens, more than the 40"),
+        (["a b. C d.", "--sentence", "3", "--out", "page.html"], 3, "There is no sentence 3: TEXT has 2"),
         (["a \udc80", "--out", "page.html"], 3, "lone surrogate"),
     ],
 )

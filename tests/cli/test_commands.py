@@ -7,6 +7,7 @@ import io
 import json
 import math
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -141,6 +142,27 @@ def test_too_long_a_line_is_translated_in_parts_and_said_so(
     assert "line 2 is longer than the 40 tokens" in caplog.text
 
 
+SEVERAL = ["A b c. D e!  F g", "H g f.", "", "A b.\tC d. " * 30]
+
+
+def test_a_line_of_several_sentences_is_translated_by_sentence(
+    heedful: Program, model: Path, translator: api.Translator
+) -> None:
+    outcome = heedful("translate", model, "--scores", stdin="".join(f"{line}\n" for line in SEVERAL).encode())
+    rows = [line.split("\t", 1) for line in outcome.out.removesuffix("\n").split("\n")]
+    first = [translator.translate(one) for one in ("A b c.", "D e!", "F g")]
+    assert rows[0][1] == f"{first[0].text} {first[1].text}  {first[2].text}"
+    assert float(rows[0][0]) == pytest.approx(sum(one.score for one in first), abs=1e-3)
+    pair = [translator.translate(one).text for one in ("A b.", "C d.")]
+    assert rows[3][1] == " ".join(["\t".join(pair)] * 30)
+
+
+def test_a_carriage_return_in_a_line_is_a_space_in_its_translation(heedful: Program, model: Path) -> None:
+    outcome = heedful("translate", model, stdin=b"a b\rc d\n")
+    assert outcome.out.count("\n") == 1
+    assert "\r" not in outcome.out
+
+
 def test_typed_lines_are_answered_in_a_file_without_prompts_in_it(
     model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -179,6 +201,22 @@ def test_evaluate_is_what_sacrebleu_says(heedful: Program, model: Path, corpus: 
         score = metric.corpus_score(hypotheses, [references])
         assert content[score.name.removesuffix("2")]["value"] == pytest.approx(score.score)
         assert content[score.name.removesuffix("2")]["signature"] == str(metric.get_signature())
+
+
+def test_evaluate_is_translate_and_sacrebleu(heedful: Program, model: Path, tmp_path: Path) -> None:
+    """Of lines of several sentences too, through the program sacrebleu itself."""
+    (tmp_path / "source").write_text("".join(f"{line}\n" for line in SEVERAL), encoding="utf-8")
+    (tmp_path / "reference").write_text("".join(f"{line[::-1]}\n" for line in SEVERAL), encoding="utf-8")
+    outcome = heedful(
+        "evaluate", model, "--source", tmp_path / "source", "--reference", tmp_path / "reference", "--json"
+    )
+    translated = heedful("translate", model, "--input", tmp_path / "source").out
+    call = [sys.executable, "-m", "sacrebleu", str(tmp_path / "reference"), "-m", "bleu", "chrf", "-w", "6"]
+    done = subprocess.run(call, input=translated, capture_output=True, text=True, check=True, encoding="utf-8")
+    bleu, chrf = json.loads(done.stdout)
+    found = json.loads(outcome.out)
+    assert found["BLEU"]["value"] == pytest.approx(bleu["score"], abs=1e-6)
+    assert found["chrF"]["value"] == pytest.approx(chrf["score"], abs=1e-6)
 
 
 def test_evaluate_prints_scores_with_their_signatures(heedful: Program, model: Path, corpus: dict[str, str]) -> None:

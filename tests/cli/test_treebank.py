@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import heedful as api
 import tasks
 from heedful.parsing.linearization import linearise
 from heedful.parsing.scores import score_outputs
@@ -141,3 +143,23 @@ def test_a_grammar_is_learnt(heedful: Program, tmp_path: Path) -> None:
     content = json.loads(heedful("evaluate", tmp_path / "run", *arguments, "--trees", "--json").out)
     assert content["all"]["f1"] > 95
     assert content["well_formed"] > 90
+
+
+def test_a_tree_is_of_a_whole_line(
+    heedful: Program, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two sentences in one tree are one source: parts of it would be two trees."""
+    (tmp_path / "words").write_text("abc efg . Bcd fgh .\n")
+    tree = "( (S (S (NP (NN abc)) (VP (VB efg)) (. .)) (S (NP (NN Bcd)) (VP (VB fgh)) (. .))))\n"
+    (tmp_path / "gold").write_text(tree)
+    seen, search = [], api.Translator.search
+
+    def counted(self: api.Translator, sources: list[list[int]], **given: Any) -> Any:
+        seen.append(len(sources))
+        return search(self, sources, **given)
+
+    monkeypatch.setattr(api.Translator, "search", counted)
+    files = ("--source", tmp_path / "words", "--reference", tmp_path / "gold")
+    assert heedful("evaluate", model, *files, "--trees").code == 0
+    assert heedful("translate", model, "--input", tmp_path / "words").code == 0
+    assert seen == [1, 2]

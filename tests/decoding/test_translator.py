@@ -156,7 +156,7 @@ def test_a_lowercase_model_reads_lower_case(tokens: Tokenizer) -> None:
 def test_too_long_a_line_is_translated_in_parts_and_said_so(
     tokens: Tokenizer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    sentences = ["the cat sees a dog.", "the bird hears the tree.", "a big red house."]
+    sentences = ["the cat sees a dog", "the bird hears the tree", "a big red house"]  # without ends: a long sentence
     longest = max(len(tokens.encode(one)) + 1 for one in sentences)  # each fits, no two do
     translator = make(tokens, text=TextFacts(max_length=longest))
     with caplog.at_level(logging.WARNING, logger="heedful"):
@@ -172,6 +172,56 @@ def test_too_long_a_line_is_translated_in_parts_and_said_so(
     alone = translator.translate("a cat")
     assert (short.text, short.tokens) == (alone.text, alone.tokens)
     assert short.score == pytest.approx(alone.score, abs=1e-4)
+
+
+SEVERAL = "the cat sees.  A dog! The bird hears\ta tree. Big"
+SENTENCES = ["the cat sees.", "A dog!", "The bird hears\ta tree.", "Big"]
+
+
+def test_a_line_of_several_sentences_is_translated_by_sentence(translator: Translator) -> None:
+    line = translator.translate(SEVERAL)
+    alone = translator.translate(SENTENCES)
+    assert line.text == "{}  {} {} {}".format(*(one.text for one in alone))
+    assert line.score == pytest.approx(sum(one.score for one in alone), abs=1e-4)
+    assert line.tokens == tuple(token for one in alone for token in one.tokens)
+    assert [one.text for one in line.sentences] == [one.text for one in alone]
+    assert alone[0].sentences == ()
+
+
+def test_a_line_stays_whole_where_the_model_was_trained_on_paragraphs(tokens: Tokenizer) -> None:
+    paragraphs = make(tokens, text=TextFacts(sentence_per_line=False))
+    whole = paragraphs.translate(SEVERAL)
+    source = [paragraphs.ids(SEVERAL)]
+    expected = beam_search(paragraphs.model.transformer, source, beam=4, alpha=0.6, max_extra=8)[0][0]
+    assert (whole.text, whole.sentences) == (paragraphs.text(expected.ids), ())
+    assert make(tokens).translate(SEVERAL, split=False).text == whole.text
+    assert make(tokens).translate(SEVERAL).text != whole.text
+
+
+def test_sentences_rank_together(translator: Translator) -> None:
+    best = translator.translate("the cat. A dog.", beam=4, n_best=3)
+    sentences = translator.translate(["the cat.", "A dog."], beam=4, n_best=3)
+    ranks = zip(*([one, *one.alternatives] for one in sentences), strict=True)
+    found = [best, *best.alternatives]
+    assert [one.text for one in found] == [" ".join(one.text for one in rank) for rank in ranks]
+    assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
+
+
+def test_every_sentence_has_its_attention(translator: Translator) -> None:
+    line = translator.translate(SEVERAL, attention=True)
+    assert line.attention is None
+    for one, source in zip(line.sentences, SENTENCES, strict=True):
+        alone = translator.translate(source, attention=True)
+        assert one.attention is not None
+        assert alone.attention is not None
+        torch.testing.assert_close(one.attention.cross, alone.attention.cross)
+
+
+def test_score_never_splits(translator: Translator) -> None:
+    (scored,) = translator.score([SEVERAL], [SEVERAL])
+    total, count = plain_score(translator, SEVERAL, SEVERAL)
+    assert scored.log_probability == pytest.approx(total, abs=1e-3)
+    assert scored.tokens == count
 
 
 @pytest.mark.parametrize("tokens_over", [0, 1])

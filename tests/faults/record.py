@@ -67,6 +67,7 @@ ROWS = {
         "foreign Host and Origin, missing and wrong API key, above the rate limit, request smuggling: "
         "right status, connection closed where the framing is in doubt",
     ),
+    "R26": ("lost text", "lines of 1 to 300 sentences: all come back, the same by command line, server and Python"),
 }
 
 HEAD = """# Reliability

@@ -17,7 +17,8 @@ import h11
 
 sys.path.append(str(Path(__file__).parent.parent))
 
-from engines import Shouting
+from engines import FirstSentence, Shouting
+from heedful.decoding import translator
 from heedful.decoding.load import load
 from heedful.serving import app, bodies, guard, server, service
 from heedful.serving.access import Access, proxies_from
@@ -45,6 +46,9 @@ def without(protection: str) -> None:
     elif protection == "framing":  # h11 as it is, and connections that go on after chunks
         server.StrictConnection = lambda: h11.Connection(h11.SERVER)  # type: ignore[assignment,misc]
         server._Connection._close_after_chunks = lambda self: None  # type: ignore[method-assign]
+    elif protection == "segmentation":
+        segment = translator.segment_text
+        translator.segment_text = lambda *given: segment(*given[:3], False)
     elif protection == "leak":
         kept: list[Any] = []
         search = Shouting.search
@@ -72,8 +76,10 @@ def main(run: str, options: dict[str, Any]) -> None:
     keys, proxies = [key.encode() for key in given.pop("api_keys", ())], proxies_from(given.pop("trusted_proxies", ()))
     access = Access(**given, api_keys=tuple(keys), trusted_proxies=proxies)
     served = ServedModel(load(Path(run)))
-    if (seconds := options.get("batch_seconds")) is not None:
-        served.engine = Shouting(seconds)
+    if options.get("first_sentence"):
+        served.engine = FirstSentence(served.translator.model.tokenizer)
+    elif (seconds := options.get("batch_seconds")) is not None:
+        served.engine = Shouting(served.translator.model.tokenizer, seconds)
     with server.bind("127.0.0.1", 0) as listener:
         port = listener.getsockname()[1]
         server.run(

@@ -63,12 +63,22 @@ def server(
     run: Path,
     *,
     batch_seconds: float | None = 0.0,
+    first_sentence: bool = False,
     without: str = "",
     access: dict[str, Any] | None = None,
     **limits: Any,
 ) -> Iterator[Server]:
-    """`batch_seconds`: how long a batch takes an engine that does nothing else; None: the model itself."""
-    options = {"limits": limits, "access": access or {}, "batch_seconds": batch_seconds, "without": without}
+    """`batch_seconds`: how long a batch takes an engine that does nothing else; None: the model itself.
+
+    `first_sentence`: an engine that repeats only the first sentence of what it is given.
+    """
+    options = {
+        "limits": limits,
+        "access": access or {},
+        "batch_seconds": batch_seconds,
+        "first_sentence": first_sentence,
+        "without": without,
+    }
     script = Path(__file__).parent / "serve_with.py"
     process = subprocess.Popen(
         [sys.executable, str(script), str(run), json.dumps(options)], stdout=subprocess.PIPE, text=True

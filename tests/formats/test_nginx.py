@@ -21,7 +21,7 @@ import pytest
 import tasks
 
 pytestmark = pytest.mark.formats
-DOCUMENT = Path(__file__).parents[2] / "docs" / "reverse-proxy.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "how-to" / "reverse-proxy.md"
 NAME = "mt.example.org"
 FIELDS = {"q": "a b", "source": "source", "target": "target"}
 KEY = {"Authorization": "Bearer secret"}

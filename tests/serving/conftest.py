@@ -33,7 +33,7 @@ def translator(random_model: Callable[..., Model]) -> Translator:
 def served(translator: Translator) -> ServedModel:
     """en → de, in capitals."""
     one = ServedModel(translator)
-    one.engine = Shouting()
+    one.engine = Shouting(translator.model.tokenizer)
     return one
 
 

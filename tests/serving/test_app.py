@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Iterator
 from dataclasses import replace
+from html import unescape
 from typing import Any
 
 import pytest
@@ -69,6 +73,25 @@ def test_html(client: TestClient) -> None:
     assert found == {"translatedText": "<b>A &amp; B</b>", "alternatives": ["<b>A &amp; B!</b>"]}
 
 
+def test_html_is_translated_as_its_text_is(translator: Translator) -> None:
+    """By the model itself, wherever it puts the tags: the text is that of the sentence without them."""
+    with local_client(create_app(TranslationService([ServedModel(translator)], Limits()))) as client:
+        html = "<p>ba <b>bo <i>ka</i></b> lu.  Mi<br>ta</p><pre>ra</pre>"
+        found = translated(client, q=html, format="html", alternatives=1)
+        for text, rank in ((found["translatedText"], 0), (found["alternatives"][0], 1)):
+            plain = translator.translate("ba bo ka lu.  Mi ta", n_best=2)
+            expected = [plain, *plain.alternatives][rank].text
+            assert unescape(re.sub("<[^>]*>", "", text.removesuffix("<pre>ra</pre>"))) == expected
+            assert re.findall("<[^>]*>", text)[0] == "<p>"
+            assert sorted(re.findall("<[^>]*>", text)) == sorted(re.findall("<[^>]*>", html))
+
+
+def test_html_that_is_nested_too_deeply_is_refused(client: TestClient) -> None:
+    fields = {"q": "<b>" * 3_000, "source": "en", "target": "de", "format": "html"}
+    answer = client.post("/translate", json=fields)
+    assert (answer.status_code, "nested too deeply" in answer.json()["error"]) == (400, True)
+
+
 def test_detection(client: TestClient) -> None:
     found = client.post("/detect", json={"q": "the dog and the cat"}).json()
     assert [one["language"] for one in found] == ["en", "de"]
@@ -133,7 +156,8 @@ def test_other_errors_are_json_too(client: TestClient) -> None:
         (client.get("/translate"), 405),
         (client.post("/translate", content=b"x" * 1_000_001), 413),
         (client.post("/translate", content=b"x", headers={"Content-Type": "image/png"}), 415),
-        (client.post("/attend", json={"q": "ba " * 70, "source": "en", "target": "de"}), 400),
+        (client.get("/attend", params={"q": "ba " * 70, "source": "en", "target": "xx"}), 400),
+        (client.post("/attend", json={"q": "ba", "source": "en", "target": "de"}), 405),
     ):
         assert answer.status_code == status
         assert set(answer.json()) == {"error"}
@@ -146,7 +170,7 @@ def test_a_body_without_a_length_is_counted_as_it_comes(client: TestClient) -> N
 
 def test_tokens_of_a_request_are_limited(served: ServedModel) -> None:
     text = "one two three."
-    tokens = served.tokens(text)
+    tokens = len(served.translator.ids(text))
     for limit, status in ((tokens, 200), (tokens - 1, 400)):
         with local_client(create_app(TranslationService([served], Limits(tokens=limit)))) as client:
             answer = client.post("/translate", json={"q": text, "source": "en", "target": "de"})
@@ -157,7 +181,7 @@ class Failing:
     def __init__(self, error: Exception) -> None:
         self.error = error
 
-    def search(self, sentences: list[str], n_best: int) -> list[list[str]]:
+    def search(self, sources: list[list[int]], n_best: int) -> list[list[list[int]]]:
         raise self.error
 
 
@@ -199,14 +223,54 @@ def test_several_models(served: ServedModel, translator: Translator) -> None:
         assert translated(client, q="a", source="de", target="fr") == {"translatedText": "A"}
 
 
-def test_the_attention_page_and_its_refusals(translator: Translator) -> None:
+def embedded(page: str) -> Any:
+    found = re.search(r'<script id="data" type="application/json">(.*?)</script>', page, re.S)
+    assert found
+    return json.loads(found[1])
+
+
+@pytest.fixture
+def attending(translator: Translator) -> Iterator[TestClient]:
     with local_client(create_app(TranslationService([ServedModel(translator)], Limits()))) as client:
-        fields = {"q": "ba bo", "source": "en", "target": "de"}
-        page = client.post("/attend", data=fields)
-        assert page.status_code == 200
-        assert "What every head attends to" in page.text
-        assert client.post("/attend", data={**fields, "q": " "}).status_code == 400
-        assert client.post("/attend", data={**fields, "q": "ba " * 100}).status_code == 400
+        yield client
+
+
+def attend(client: TestClient, **fields: Any) -> Any:
+    return client.get("/attend", params={"q": "ba bo", "source": "en", "target": "de", **fields})
+
+
+def test_the_attention_page_has_an_address(attending: TestClient, translator: Translator) -> None:
+    page = attend(attending)
+    assert page.status_code == 200
+    assert page.headers["content-type"].startswith("text/html")
+    (sentence,) = embedded(page.text)["sentences"]
+    assert (sentence["source_text"], sentence["target_text"]) == ("ba bo", translator.translate("ba bo").text)
+    assert attend(attending, source="auto").status_code == 200
+
+
+def test_the_attention_page_offers_every_sentence_and_shows_one(attending: TestClient, translator: Translator) -> None:
+    content = embedded(attend(attending, q="ba bo. Ka lu!  Mi", sentence=2).text)
+    assert content["chosen"] == 2
+    assert [one["source_text"] for one in content["sentences"]] == ["ba bo.", "Ka lu!", "Mi"]
+    assert [one.get("target_text") for one in content["sentences"]] == [None, translator.translate("Ka lu!").text, None]
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"q": " "}, "q is empty"),
+        ({"q": "ba " * 200}, "attention is shown for at most 20"),
+        ({"sentence": 2}, "sentence = 2 is not in q, which has 1."),
+        ({"sentence": 0}, "sentence = 0 is not in q"),
+        ({"sentence": "x"}, 'sentence must be a number from 1, not "x".'),
+        ({"target": "xx"}, "xx is not supported"),
+    ],
+)
+def test_what_the_attention_page_refuses(translator: Translator, fields: dict[str, Any], said: str) -> None:
+    with local_client(create_app(TranslationService([ServedModel(translator)], Limits(attended=20)))) as client:
+        answer = attend(client, **fields)
+        assert answer.status_code == 400
+        assert said in answer.json()["error"]
 
 
 def test_the_description_names_what_there_is(client: TestClient) -> None:

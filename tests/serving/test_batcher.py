@@ -11,22 +11,31 @@ import pytest
 from heedful.serving import batcher as module
 from heedful.serving.batcher import Batcher, OverloadError
 
-Answer = asyncio.Task[list[list[str]]]
+FAILS = "!"
+
+
+def ids(text: str, tokens: int = 1) -> list[int]:
+    """A sentence: a character, and as many tokens."""
+    return [ord(text)] + [0] * (tokens - 1)
 
 
 class Held:
-    """An engine that waits for `go` before each batch, and says what it was given."""
+    """An engine that waits for `go` before each batch, and says what it was given. It returns sentence and rank."""
 
     def __init__(self) -> None:
         self.batches: list[list[str]] = []
         self.go = threading.Semaphore(0)
 
-    def search(self, sentences: list[str], n_best: int) -> list[list[str]]:
-        self.batches.append(sentences)
+    def search(self, sources: list[list[int]], n_best: int) -> list[list[list[int]]]:
+        self.batches.append([chr(source[0]) for source in sources])
         self.go.acquire()
-        if "fails" in sentences:
+        if FAILS in self.batches[-1]:
             raise ValueError("broken")
-        return [[f"{sentence}{rank}" for rank in range(n_best)] for sentence in sentences]
+        return [[[source[0], rank] for rank in range(n_best)] for source in sources]
+
+
+def answer(text: str, n_best: int = 1) -> list[list[list[int]]]:
+    return [[[ord(character), rank] for rank in range(n_best)] for character in text]
 
 
 def run(work: Callable[[Batcher, Held], Awaitable[None]], waiting: int = 100) -> Held:
@@ -53,8 +62,8 @@ async def until(condition: Callable[[], bool]) -> None:
 
 def ask(
     batcher: Batcher, engine: Held, *sentences: str, n_best: int = 1, tokens: int = 1
-) -> asyncio.Task[list[list[str]]]:
-    return asyncio.ensure_future(batcher.translate(engine, list(sentences), [tokens] * len(sentences), n_best))
+) -> asyncio.Task[list[list[list[int]]]]:
+    return asyncio.ensure_future(batcher.translate(engine, [ids(one, tokens) for one in sentences], n_best))
 
 
 def test_what_waits_is_translated_together_and_everyone_gets_his_own() -> None:
@@ -64,26 +73,26 @@ def test_what_waits_is_translated_together_and_everyone_gets_his_own() -> None:
         others = [ask(batcher, engine, "b", "c"), ask(batcher, engine, "d")]
         await asyncio.sleep(0.05)
         engine.go.release(100)
-        assert await first == [["a0"]]
-        assert await others[0] == [["b0"], ["c0"]]
-        assert await others[1] == [["d0"]]
+        assert await first == answer("a")
+        assert await others[0] == answer("bc")
+        assert await others[1] == answer("d")
         assert batcher.tokens == 0
 
     assert run(work).batches == [["a"], ["b", "d", "c"]]
 
 
 def test_a_long_text_does_not_hold_up_a_short_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "TOGETHER", 2)
+    monkeypatch.setattr(module, "BATCH_TOKENS", 2)
 
     async def work(batcher: Batcher, engine: Held) -> None:
         long = ask(batcher, engine, *"abcdef")
         await until(lambda: engine.batches == [["a", "b"]])
         short = ask(batcher, engine, "x")
         engine.go.release(2)
-        assert await short == [["x0"]]
+        assert await short == answer("x")
         assert not long.done()
         engine.go.release(100)
-        assert await long == [[f"{letter}0"] for letter in "abcdef"]
+        assert await long == answer("abcdef")
 
     run(work)
 
@@ -96,7 +105,7 @@ def test_only_what_goes_together_is_put_together() -> None:
         await asyncio.sleep(0.05)
         engine.go.release(100)
         found = await asyncio.gather(*tasks)
-        assert found[2] == [["c0", "c1"]]
+        assert found[2] == answer("c", n_best=2)
 
     assert run(work).batches == [["a"], ["b", "d"], ["c"]]
 
@@ -108,11 +117,11 @@ def test_too_much_is_refused_and_said_when_to_come_again() -> None:
         second = ask(batcher, engine, "b", tokens=40)
         await asyncio.sleep(0.02)
         with pytest.raises(OverloadError, match="busy") as caught:
-            await batcher.translate(engine, ["c"], [1], 1)
+            await batcher.translate(engine, [ids("c")], 1)
         assert caught.value.seconds >= 1
         engine.go.release(100)
         await asyncio.gather(first, second)
-        assert await batcher.translate(engine, ["c"], [101], 1) == [["c0"]]  # alone, anything within a request's limits
+        assert await batcher.translate(engine, [ids("c", 101)], 1) == answer("c")  # an empty queue takes anything
 
     run(work)
 
@@ -121,24 +130,24 @@ def test_whoever_goes_makes_room_and_is_not_translated() -> None:
     async def work(batcher: Batcher, engine: Held) -> None:
         first = ask(batcher, engine, "a")
         await until(lambda: len(engine.batches) == 1)
-        gone = ask(batcher, engine, "gone", tokens=99)
+        gone = ask(batcher, engine, "g", tokens=99)
         await asyncio.sleep(0.02)
         gone.cancel()
         await asyncio.gather(gone, return_exceptions=True)
         assert batcher.tokens == 1
         engine.go.release(100)
         await first
-        assert await ask(batcher, engine, "b") == [["b0"]]
+        assert await ask(batcher, engine, "b") == answer("b")
 
-    assert ["gone"] not in run(work).batches
+    assert ["g"] not in run(work).batches
 
 
 def test_a_batch_that_fails_is_said_and_the_next_one_is_translated() -> None:
     async def work(batcher: Batcher, engine: Held) -> None:
         engine.go.release(100)
         with pytest.raises(ValueError, match="broken"):
-            await batcher.translate(engine, ["fails", "x"], [1, 1], 1)
-        assert await batcher.translate(engine, ["x"], [1], 1) == [["x0"]]
+            await batcher.translate(engine, [ids(FAILS), ids("x")], 1)
+        assert await batcher.translate(engine, [ids("x")], 1) == answer("x")
         assert batcher.tokens == 0
 
     run(work)
@@ -146,7 +155,7 @@ def test_a_batch_that_fails_is_said_and_the_next_one_is_translated() -> None:
 
 def test_other_work_has_its_turn() -> None:
     async def work(batcher: Batcher, engine: Held) -> None:
-        assert await batcher.alone(lambda: 7, 1) == 7
-        assert await batcher.translate(engine, [], [], 1) == []
+        assert await batcher.run(lambda: 7) == 7
+        assert await batcher.translate(engine, [], 1) == []
 
     run(work)

@@ -10,7 +10,7 @@ import pytest
 from heedful.errors import UsageError
 from heedful.serving.limits import Limits, limits_from, limits_table
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "serving.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "how-to" / "serving.md"
 
 
 def test_every_limit_can_be_set() -> None:

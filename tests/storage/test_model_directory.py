@@ -10,12 +10,14 @@ import pytest
 import safetensors.torch
 import torch
 
-from heedful.config import DecodingConfig, ModelConfig
+from heedful.config import DataConfig, DecodingConfig, ModelConfig
+from heedful.data.store import write_store
 from heedful.errors import HeedfulError, ModelError
 from heedful.model.transformer import Transformer
 from heedful.storage import model_directory
 from heedful.storage.manifest import write_manifest
 from heedful.storage.model_directory import Model, TextFacts, read_model, write_model
+from heedful.text.corpus import Pair
 from heedful.text.tokenizer import Tokenizer
 
 FILES = {"config.json", "tokenizer.model", "model.safetensors", "MANIFEST.json"}
@@ -163,3 +165,20 @@ def test_a_file_of_another_kind_gives_an_error_of_ours(written: Path, name: str,
         read_model(written)
     assert caught.value.exit_code == 3
     assert name in str(caught.value)
+
+
+@pytest.mark.parametrize(("several", "expected"), [(0, True), (9, True), (10, False), (100, False)])
+def test_the_training_text_shows_whether_lines_are_sentences(
+    tmp_path: Path, tokenizer: Tokenizer, several: int, expected: bool
+) -> None:
+    """Of 100 lines so many have two sentences."""
+    sources = ["Ba bo ka. Lu mi ra."] * several + ["Ba bo ka lu mi ra."] * (100 - several)
+    pairs = [Pair(source, "x. Y") for source in sources]  # the source alone counts: it is what is split
+    store = write_store(tmp_path / "store", pairs, tokenizer, DataConfig(), {"text": "here"})
+    assert TextFacts.of(DataConfig(), store, tokenizer).sentence_per_line is expected
+
+
+def test_a_model_keeps_whether_lines_are_sentences(tmp_path: Path, model: Model) -> None:
+    for value in (True, False):
+        write_model(tmp_path / "model", replace(model, text=replace(model.text, sentence_per_line=value)))
+        assert read_model(tmp_path / "model").text.sentence_per_line is value

@@ -6,19 +6,23 @@ import base64
 import json
 import re
 import struct
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from heedful.decoding.translator import Attention
-from heedful.views.attention_page import KINDS, Sentences, write_attention_data, write_attention_page
+from heedful.decoding.translator import Attention, Translator
+from heedful.errors import InputError
+from heedful.storage.model_directory import Model
+from heedful.views.attention_page import KINDS, AttendedSentence, attended, write_attention_data, write_attention_page
 from heedful.views.heads_figure import draw_heads
 
 SOURCE = ["▁the", "▁ha", "t", "</s>"]
 TARGET = ["▁der", "▁Hut", "</s>"]
-PAIR = Sentences("the hat", "der Hut", "en", "de")
+PAIR = AttendedSentence("the hat", "der Hut", None, "en", "de")
 
 
 @pytest.fixture
@@ -32,16 +36,16 @@ def attention() -> Attention:
     return Attention(SOURCE, TARGET, weights(4, 4), weights(3, 3).tril(), weights(3, 4))
 
 
-def embedded(page: str) -> dict[str, object]:
+def embedded(page: str) -> dict[str, Any]:
     found = re.search(r'<script id="data" type="application/json">(.*?)</script>', page, re.S)
     assert found
-    content: dict[str, object] = json.loads(found[1])
+    content: dict[str, Any] = json.loads(found[1])
     return content
 
 
 def test_every_weight_is_in_the_page(attention: Attention, tmp_path: Path) -> None:
-    write_attention_page(attention, PAIR, tmp_path / "deep" / "page.html")
-    content = embedded((tmp_path / "deep" / "page.html").read_text(encoding="utf-8"))
+    write_attention_page([PAIR._replace(attention=attention)], tmp_path / "deep" / "page.html")
+    (content,) = embedded((tmp_path / "deep" / "page.html").read_text(encoding="utf-8"))["sentences"]
     assert (content["N"], content["h"], content["source_text"]) == (2, 3, "the hat")
     assert content["source"] == {"tokens": SOURCE, "words": ["the", "hat", "</s>"], "owners": [0, 1, 1, 2]}
     for kind in KINDS:
@@ -51,7 +55,7 @@ def test_every_weight_is_in_the_page(attention: Attention, tmp_path: Path) -> No
 
 
 def test_nothing_is_fetched(attention: Attention, tmp_path: Path) -> None:
-    write_attention_page(attention, PAIR, tmp_path / "page.html")
+    write_attention_page([PAIR._replace(attention=attention)], tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     addresses = set(re.findall(r"https?://[^\"'\s]+", page))
     assert addresses == {"http://www.w3.org/2000/svg"}  # a name, not a place
@@ -65,17 +69,17 @@ NASTY = ["</script><script>alert(1)</script>", "<!-- a", "@DATA@ @TITLE@", 'a\u2
 @pytest.mark.parametrize("text", NASTY)
 def test_text_stays_text(attention: Attention, tmp_path: Path, text: str) -> None:
     nasty = attention._replace(source=["▁the", text, "t", "</s>"])
-    write_attention_page(nasty, Sentences(text, text), tmp_path / "page.html")
+    write_attention_page([AttendedSentence(text, text, nasty)], tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    content = embedded(page)
+    (content,) = embedded(page)["sentences"]
     assert content["source_text"] == text
     assert page.count("<script") == 2
     assert page.count("</title>") == 1
 
 
 def test_the_data_have_every_weight(attention: Attention, tmp_path: Path) -> None:
-    write_attention_data(attention, PAIR, tmp_path / "data.json")
-    content = json.loads((tmp_path / "data.json").read_text(encoding="utf-8"))
+    write_attention_data([PAIR._replace(attention=attention)], tmp_path / "data.json")
+    (content,) = json.loads((tmp_path / "data.json").read_text(encoding="utf-8"))["sentences"]
     assert (content["source"], content["target"]) == (SOURCE, TARGET)
     for kind in KINDS:
         torch.testing.assert_close(torch.tensor(content[kind]), getattr(attention, kind), rtol=0, atol=1e-6)
@@ -95,3 +99,35 @@ def test_a_long_sentence_is_drawn_coarser_not_larger(tmp_path: Path) -> None:
     draw_heads(long, tmp_path / "figure.png")
     width, height = struct.unpack(">II", (tmp_path / "figure.png").read_bytes()[16:24])
     assert max(width, height) <= 8_001
+
+
+TEXT = "ba bo.  Ka lu! Mi"
+
+
+def test_every_sentence_has_its_own_attention(random_model: Callable[..., Model]) -> None:
+    translator = Translator(random_model())
+    found = attended(translator, TEXT)
+    assert [one.source for one in found] == ["ba bo.", "Ka lu!", "Mi"]
+    for one in found:
+        expected = translator.translate(one.source, attention=True)
+        assert one.target == expected.text
+        assert one.attention is not None
+        assert expected.attention is not None
+        torch.testing.assert_close(one.attention.cross, expected.attention.cross)
+
+
+def test_one_sentence_is_chosen(random_model: Callable[..., Model]) -> None:
+    translator = Translator(random_model())
+    found = attended(translator, TEXT, sentence=2)
+    assert [one.attention is not None for one in found] == [False, True, False]
+    for wrong in (0, 4):
+        with pytest.raises(InputError, match=f"There is no sentence {wrong}: TEXT has 3"):
+            attended(translator, TEXT, sentence=wrong)
+
+
+def test_a_given_translation_is_of_the_whole_text(random_model: Callable[..., Model]) -> None:
+    translator = Translator(random_model())
+    (found,) = attended(translator, TEXT, "bo. Lu")
+    assert (found.source, found.target) == (TEXT, "bo. Lu")
+    assert found.attention is not None
+    assert len(found.attention.source) == len(translator.ids(TEXT))

@@ -1,4 +1,4 @@
-"""`heedful attend`: every head of every layer of the three attentions, for one sentence."""
+"""`heedful attend`: every head of every layer of the three attentions, for each sentence of a text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from heedful.decoding.load import load
 from heedful.errors import UsageError
-from heedful.views.attention_page import attended, write_attention_data, write_attention_page
+from heedful.views.attention_page import AttendedSentence, attended, write_attention_data, write_attention_page
 from heedful.views.figure import require_matplotlib
 from heedful.views.heads_figure import draw_heads
 
@@ -17,15 +17,27 @@ _KINDS = (".html", ".png", ".svg", ".json")
 def attend(arguments: argparse.Namespace) -> None:
     out = Path(arguments.out)
     if out.suffix not in _KINDS:
-        raise UsageError(f'--out must end in {", ".join(_KINDS)}, not "{out.name}": a page, a picture or the numbers.')
+        raise UsageError(f'--out must end in {", ".join(_KINDS)}, not "{out.name}". The extension selects the format.')
     if out.suffix in (".png", ".svg"):
         require_matplotlib()  # before the work, not after it
     translator = load(arguments.model)
-    attention, pair = attended(translator, arguments.text, arguments.target)
+    sentences = attended(translator, arguments.text, arguments.target, sentence=arguments.sentence)
+    if arguments.sentence is not None:
+        sentences = [sentences[arguments.sentence - 1]]
     if out.suffix == ".html":
-        write_attention_page(attention, pair, out)
+        write_attention_page(sentences, out)
+        print(out)
     elif out.suffix == ".json":
-        write_attention_data(attention, pair, out)
+        write_attention_data(sentences, out)
+        print(out)
     else:
-        draw_heads(attention, out)
-    print(out)
+        _draw(sentences, out)
+
+
+def _draw(sentences: list[AttendedSentence], out: Path) -> None:
+    """Draw one figure per sentence; several are numbered: figure-1.png, figure-2.png."""
+    for number, sentence in enumerate(sentences, start=1):
+        path = out if len(sentences) == 1 else out.with_stem(f"{out.stem}-{number}")
+        assert sentence.attention is not None, "attended without a choice of sentence"
+        draw_heads(sentence.attention, path)
+        print(path)

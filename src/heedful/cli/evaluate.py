@@ -46,19 +46,22 @@ def evaluate_trees(arguments: argparse.Namespace) -> None:
     sentences = list(read_lines(Path(arguments.source)))
     gold = list(read_trees(Path(arguments.reference)))
     require_same_words(gold, sentences)
-    outputs = _outputs(arguments, sentences, lambda lines: _as_trees(gold, lines))
+    outputs = _outputs(arguments, sentences, lambda lines: _as_trees(gold, lines), split=False)  # a tree per line
     scores = score_outputs(gold, outputs)
     print(json.dumps(_content(scores), indent=1) if arguments.json else scores)
 
 
 def _outputs(
-    arguments: argparse.Namespace, sources: Sequence[str], written: Callable[[list[str]], Sequence[str]]
+    arguments: argparse.Namespace,
+    sources: Sequence[str],
+    written: Callable[[list[str]], Sequence[str]],
+    split: bool = True,
 ) -> list[str]:
-    """What the model says to each line; --output gets it as `written` has it."""
+    """The model's output for each line, as `heedful translate` prints it; --output gets what `written` makes of it."""
     translator = load(arguments.model, checkpoint=arguments.checkpoint, device=arguments.device, int8=arguments.int8)
-    # Opened before the work: a name that cannot be written is said at once.
+    # Opened before the work: a path that cannot be written is reported at once.
     with output(arguments.output) if arguments.output is not None else nullcontext() as stream:
-        results = translated(translator, iter(sources), beam=arguments.beam, alpha=arguments.alpha)
+        results = translated(translator, iter(sources), beam=arguments.beam, alpha=arguments.alpha, split=split)
         said = [result.text for _, _, result in results]
         if stream is not None:
             stream.writelines(f"{line}\n" for line in written(said))

@@ -128,8 +128,9 @@ def _average_options(parser: _Parser) -> None:
 
 def _attend_options(parser: _Parser) -> None:
     parser.add_argument("model", metavar="MODEL", help=_MODEL_HELP)
-    parser.add_argument("text", metavar="TEXT", help="a sentence to translate")
+    parser.add_argument("text", metavar="TEXT", help="one or more sentences to translate")
     parser.add_argument("--target", metavar="TEXT", help="its translation (default: the model's own)")
+    parser.add_argument("--sentence", type=int, metavar="N", help="only the N-th sentence of TEXT (default: all)")
     parser.add_argument("--out", required=True, metavar="F", help="page.html, figure.png, figure.svg or data.json")
 
 

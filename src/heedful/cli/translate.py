@@ -8,6 +8,7 @@ import json
 import logging
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import count, islice
 from pathlib import Path
 from time import monotonic
@@ -18,12 +19,12 @@ from heedful.decoding.translator import Translation, Translator
 from heedful.errors import UsageError
 from heedful.files import disk_errors, new_file
 from heedful.text.corpus_checks import empty_translations
-from heedful.text.lines import decode_lines, read_lines
+from heedful.text.lines import decode_lines, one_line, read_lines
 from heedful.wording import plural
 
 log = logging.getLogger("heedful")
 
-_TOGETHER = 1_000  # lines read before they are translated: enough to batch by length, little to hold
+_CHUNK = 1_000  # lines translated at a time: enough to batch by length, few enough to hold
 
 
 def translate(arguments: argparse.Namespace) -> None:
@@ -37,31 +38,38 @@ def translate(arguments: argparse.Namespace) -> None:
     else:
         lines = _typed() if interactive else decode_lines(sys.stdin.buffer, "standard input")
     translator = load(arguments.model, checkpoint=arguments.checkpoint, device=arguments.device, int8=arguments.int8)
-    together = 1 if interactive else _TOGETHER
+    chunk_lines = 1 if interactive else _CHUNK
     search = {"beam": arguments.beam, "alpha": arguments.alpha, "n_best": arguments.n_best or 1}
     with output(arguments.output) as stream:
-        for number, line, result in translated(translator, lines, together, **search):
+        for number, line, result in translated(translator, lines, chunk_lines, **search):
             stream.write(render(number, line, result, arguments))
-            if number % together == 0:
+            if number % chunk_lines == 0:
                 stream.flush()
 
 
 def translated(
-    translator: Translator, lines: Iterator[str], together: int = _TOGETHER, **search: Any
+    translator: Translator, lines: Iterator[str], chunk_lines: int = _CHUNK, **search: Any
 ) -> Iterator[tuple[int, str, Translation]]:
-    """Number, line and translation of every line, `together` at a time; says on a terminal how far it is."""
+    """Number, line and translation of every line; shows progress on a terminal."""
     done, began, written, empty = 0, monotonic(), 0, 0
-    while chunk := list(islice(lines, together)):
+    while chunk := list(islice(lines, chunk_lines)):
         results = translator.translate(chunk, first_line=done + 1, **search)
-        yield from zip(count(done + 1), chunk, results, strict=False)
+        for number, line, result in zip(count(done + 1), chunk, results, strict=False):
+            yield number, line, _on_one_line(result)
         done += len(chunk)
         texts = [result.text for line, result in zip(chunk, results, strict=True) if line.strip()]
         written, empty = written + len(texts), empty + sum(not text.strip() for text in texts)
-        if together > 1 and sys.stderr.isatty():
+        if chunk_lines > 1 and sys.stderr.isatty():
             speed = done / (monotonic() - began)
             print(f"{plural(done, 'line')}, {speed:,.0f} per second", file=sys.stderr)
     if warning := empty_translations(empty, written):
         log.warning(warning)
+
+
+def _on_one_line(result: Translation) -> Translation:
+    """A carriage return between two sentences is kept by `translate`; in a file of lines it is a space."""
+    others = tuple(replace(other, text=one_line(other.text)) for other in result.alternatives)
+    return replace(result, text=one_line(result.text), alternatives=others)
 
 
 def render(number: int, line: str, result: Translation, arguments: argparse.Namespace) -> str:
@@ -74,7 +82,9 @@ def render(number: int, line: str, result: Translation, arguments: argparse.Name
             entry["alternatives"] = [{"text": other.text, "score": other.score} for other in result.alternatives]
         return json.dumps(entry, ensure_ascii=False) + "\n"
     if arguments.n_best:
-        found += [found[-1]] * (wanted - len(found))  # an empty line has one translation; K lines are promised
+        found += [found[-1]] * (
+            wanted - len(found)
+        )  # an empty line has one translation; K lines per source are promised
         return "".join(f"{number}\t{other.score:.6f}\t{other.text}\n" for other in found)
     return f"{result.score:.6f}\t{result.text}\n" if arguments.scores else f"{result.text}\n"
 

@@ -1,4 +1,4 @@
-"""Text in, text out."""
+"""The translator: text in, text out."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from heedful.model.transformer import AttentionWeights
 from heedful.storage.model_directory import Model
 from heedful.text.corpus import clean
 from heedful.text.lines import check_text, one_line
-from heedful.text.sentences import split_text
+from heedful.text.segmentation import SegmentedText, by_rank, segment_text
 
 log = logging.getLogger("heedful")
 
 
 class Attention(NamedTuple):
-    """What every head attended to: weights[layer, head, row, column], rows and columns named by tokens.
+    """Attention weights of every head: weights[layer, head, row, column], rows and columns named by tokens.
 
-    The decoder's rows are positions, each named by the token that it says next.
+    A row of the decoder is a position, named by the token that it predicts.
     """
 
     source: list[str]
@@ -40,13 +40,14 @@ class Attention(NamedTuple):
 
 @dataclass(frozen=True)
 class Translation:
-    """The translation of one line."""
+    """The translation of one line. Several sentences have their texts joined and their scores summed."""
 
     text: str  #: the translated text
     score: float  #: log-probability divided by the length penalty; 0 for an empty line
     tokens: tuple[str, ...]  #: the tokens of the text, without the end symbol
-    alternatives: tuple[Translation, ...] = ()  #: the next best translations, with `n_best`
-    attention: Attention | None = None  #: with `attention=True`; None for empty or split lines
+    alternatives: tuple[Translation, ...] = ()  #: the next best, with `n_best`; ranks are joined sentence by sentence
+    attention: Attention | None = None  #: with `attention=True`; None for an empty line and for several sentences
+    sentences: tuple[Translation, ...] = ()  #: the parts of a line with several sentences, each with its own attention
 
 
 class PairScore(NamedTuple):
@@ -65,11 +66,13 @@ class Translator:
         self.model = model
         self.device = next(model.transformer.parameters()).device
         if int8 and self.device.type != "cpu":
-            raise UsageError(f"int8 is for a CPU, and this model is on {self.device}. Leave out one of the two.")
+            raise UsageError(f"int8 works on a CPU only, and this model is on {self.device}. Leave out one of the two.")
         if int8 and not has_int8():
-            raise MachineError("This torch has no products of 8-bit integers. Leave out int8, or use another torch.")
+            raise MachineError(
+                "This build of torch has no 8-bit integer matrix products. Leave out int8, or install another build."
+            )
         if int8 and not all(bool(weight.isfinite().all()) for weight in model.transformer.parameters()):
-            raise ModelError(_NOT_NUMBERS)  # which has no place among integers
+            raise ModelError(_NOT_NUMBERS)  # NaN cannot be quantized
         self._decoder = SearchDecoder(model.transformer, int8)
 
     @overload
@@ -81,6 +84,7 @@ class Translator:
         alpha: float | None = None,
         n_best: int = 1,
         attention: bool = False,
+        split: bool = True,
         first_line: int = 1,
     ) -> Translation: ...
     @overload
@@ -92,6 +96,7 @@ class Translator:
         alpha: float | None = None,
         n_best: int = 1,
         attention: bool = False,
+        split: bool = True,
         first_line: int = 1,
     ) -> list[Translation]: ...
     def translate(
@@ -102,21 +107,49 @@ class Translator:
         alpha: float | None = None,
         n_best: int = 1,
         attention: bool = False,
+        split: bool = True,
         first_line: int = 1,
     ) -> Translation | list[Translation]:
-        """Translate one line, or a list of lines in order. `beam` and `alpha` default to the model's own.
+        """Translate a line, or a list of lines in order. Beam and alpha default to the model's own.
 
-        `first_line` is the number of the first line in error messages.
+        A line with several sentences is translated sentence by sentence where the training text had one sentence per
+        line; `split=False` prevents that. `first_line` is the number of the first line in messages.
         """
         lines = [text] if isinstance(text, str) else list(text)
-        settings = self._settings(beam, alpha, n_best)
-        parts = [self._parts(line, number) for number, line in enumerate(lines, start=first_line)]
-        flat = iter(self._translate_parts([part for line in parts for part in line], settings, attention))
-        results = [_joined([next(flat) for _ in line]) for line in parts]
+        segmented = [self._segment_line(line, number, split) for number, line in enumerate(lines, start=first_line)]
+        sources = [segment.ids for line in segmented for segment in line.segments]
+        found = iter(self.search(sources, beam=beam, alpha=alpha, n_best=n_best))
+        results = [self._line(line, [next(found) for _ in line.segments], attention) for line in segmented]
         return results[0] if isinstance(text, str) else results
 
+    def segment(self, text: str, *, split: bool = True) -> SegmentedText:
+        """Split a text into the segments that the model translates, each with its token ids."""
+        facts = self.model.text
+        return segment_text(text, self.ids, facts.max_length, facts.sentence_per_line and split)
+
+    def search(
+        self, sources: list[list[int]], *, beam: int | None = None, alpha: float | None = None, n_best: int = 1
+    ) -> list[list[Hypothesis]]:
+        """Find the best translations of every source, given and returned as token ids with the end symbol."""
+        settings, own = self._settings(beam, alpha, n_best), self.model.decoding
+        if not sources:
+            return []
+        found = beam_search(
+            self.model.transformer,
+            sources,
+            settings.beam,
+            settings.alpha,
+            own.max_extra,
+            settings.n_best,
+            tokens=own.batch_tokens,
+            decoder=self._decoder,
+        )
+        if any(not hypotheses or math.isnan(hypotheses[0].score) for hypotheses in found):
+            raise ModelError(_NOT_NUMBERS)
+        return found
+
     def score(self, sources: Sequence[str], targets: Sequence[str], *, first_line: int = 1) -> list[PairScore]:
-        """Return the log-probability of each target, given its source (teacher forcing)."""
+        """Score each target given its source, by teacher forcing. Lines are never split."""
         sides = list(zip(sources, targets, strict=True))
         for number, pair in enumerate(sides, start=first_line):
             check_text("\n".join(pair), f"line {number}")
@@ -149,60 +182,43 @@ class Translator:
             raise UsageError(f"n-best {n_best} is more than the beam of {settings.beam} can find. Raise the beam.")
         return settings
 
-    def _parts(self, line: str, number: int) -> list[str]:
-        """The line itself, or its sentences where it is longer than anything the model was trained on."""
-        longest = self.model.text.max_length
-        line = clean(check_text(line, f"line {number}"), self.model.text.lowercase)
-        # A token has at least one byte: most lines need no tokenizing to know that they fit.
-        if not line or len(line.encode("utf-8")) + 2 <= longest or len(self.ids(line)) <= longest:
-            return [line]
-        parts = split_text(line, lambda part: len(self.ids(part)) <= longest)
-        log.warning(
-            "line %d is longer than the %d tokens this model was trained on; translated in %d parts",
-            number,
-            longest,
-            len(parts),
-        )
-        return parts
+    def text(self, ids: Sequence[int]) -> str:
+        """Text of token ids with the end symbol, in one line."""
+        return one_line(self.model.tokenizer.decode(ids[:-1]))
 
-    def _translate_parts(self, parts: list[str], settings: _Settings, attention: bool) -> list[Translation]:
-        results = [_EMPTY] * len(parts)
-        filled = [index for index, part in enumerate(parts) if part]
-        sources = [self.ids(parts[index]) for index in filled]
-        found = self._search(sources, settings) if sources else []
-        for index, source, hypotheses in zip(filled, sources, found, strict=True):
-            results[index] = self._translation(source, hypotheses, attention)
-        return results
+    def _segment_line(self, line: str, number: int, split: bool) -> SegmentedText:
+        segmented = self.segment(check_text(line, f"line {number}").strip(), split=split)
+        if segmented.parts:
+            log.warning(
+                "line %d is longer than the %d tokens this model was trained on; translated in %d parts",
+                number,
+                self.model.text.max_length,
+                segmented.parts,
+            )
+        return segmented
 
-    def _search(self, sources: list[list[int]], settings: _Settings) -> list[list[Hypothesis]]:
-        own = self.model.decoding
-        found = beam_search(
-            self.model.transformer,
-            sources,
-            settings.beam,
-            settings.alpha,
-            own.max_extra,
-            settings.n_best,
-            tokens=own.batch_tokens,
-            decoder=self._decoder,
-        )
-        if any(not hypotheses or math.isnan(hypotheses[0].score) for hypotheses in found):
-            raise ModelError(_NOT_NUMBERS)
-        return found
+    def _line(self, line: SegmentedText, found: list[list[Hypothesis]], attention: bool) -> Translation:
+        """Join the translations of a line's segments, rank by rank."""
+        if not found:
+            return _EMPTY
+        sentences = [
+            self._translation(segment.ids, hypotheses, attention)
+            for segment, hypotheses in zip(line.segments, found, strict=True)
+        ]
+        if len(sentences) == 1:
+            return sentences[0]
+        best, *others = (_joined(line, row) for row in by_rank([(one, *one.alternatives) for one in sentences]))
+        return replace(best, alternatives=tuple(others), sentences=tuple(sentences))
 
     def _translation(self, source: list[int], hypotheses: list[Hypothesis], attention: bool) -> Translation:
-        best, *others = (self._text(hypothesis) for hypothesis in hypotheses)
+        tokens = self.model.tokenizer.tokens
+        best, *others = (Translation(self.text(one.ids), one.score, tuple(tokens(one.ids[:-1]))) for one in hypotheses)
         weights = self.attention(source, list(hypotheses[0].ids)) if attention else None
         return replace(best, alternatives=tuple(others), attention=weights)
 
-    def _text(self, hypothesis: Hypothesis) -> Translation:
-        ids = hypothesis.ids[:-1]
-        tokenizer = self.model.tokenizer
-        return Translation(one_line(tokenizer.decode(ids)), hypothesis.score, tuple(tokenizer.tokens(ids)))
-
     @torch.inference_mode()
     def attention(self, source: list[int], target: list[int]) -> Attention:
-        """All weights of one pair of sentences, given as ids with their end symbols."""
+        """Attention weights of a sentence pair, given as token ids with the end symbol."""
         source_1S = torch.tensor([source], device=self.device)
         target_1T = torch.tensor([[BOS, *target[:-1]]], device=self.device)
         weights: AttentionWeights = self.model.transformer.attention_weights(source_1S, target_1T)
@@ -238,17 +254,9 @@ def _batches(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:
         yield batch
 
 
-def _joined(parts: list[Translation]) -> Translation:
-    """One translation of a line's parts: their texts side by side, their scores summed. It has no attention."""
-    if len(parts) == 1:
-        return parts[0]
-    ranked = zip(*((part, *part.alternatives) for part in parts), strict=False)
-    best, *others = (
-        Translation(
-            text=" ".join(part.text for part in row),
-            score=sum(part.score for part in row),
-            tokens=tuple(token for part in row for token in part.tokens),
-        )
-        for row in ranked
+def _joined(line: SegmentedText, sentences: Sequence[Translation]) -> Translation:
+    return Translation(
+        text=line.join([one.text for one in sentences]),
+        score=sum(one.score for one in sentences),
+        tokens=tuple(token for one in sentences for token in one.tokens),
     )
-    return replace(best, alternatives=tuple(others))

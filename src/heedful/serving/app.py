@@ -22,13 +22,13 @@ from heedful.errors import HeedfulError
 from heedful.serving import schema
 from heedful.serving.access import Access
 from heedful.serving.batcher import OverloadError
-from heedful.serving.bodies import request_fields
+from heedful.serving.bodies import read_body, read_fields, request_fields
 from heedful.serving.guard import Guard, SecurityHeaders
 from heedful.serving.limits import Limits
 from heedful.serving.metrics import Metrics, Timed
 from heedful.serving.pages import SECURITY_HEADERS, content_policy, html_page
 from heedful.serving.request_log import RequestLog
-from heedful.serving.requests import RequestError, detect_request, translate_request
+from heedful.serving.requests import RequestError, detect_request, sentence_number, translate_request
 from heedful.serving.service import TranslationService
 from heedful.version import __version__
 from heedful.views.attention_page import attention_template
@@ -98,10 +98,11 @@ def _add_translation(app: FastAPI, service: TranslationService, metrics: Metrics
         text = detect_request(await _fields(request, limits), limits)
         return JSONResponse(await asyncio.to_thread(service.detect, text))
 
-    @app.post("/attend", openapi_extra=schema.body(schema.ATTEND), responses=schema.ERRORS, response_class=HTMLResponse)
+    @app.get("/attend", openapi_extra=schema.query(schema.ATTEND), responses=schema.ERRORS, response_class=HTMLResponse)
     async def attend(request: Request) -> Response:
-        wanted = translate_request(await _fields(request, limits), limits)
-        page = await _until_disconnected(request, service.attend(wanted))
+        fields = await _query_fields(request, limits)
+        wanted, sentence = translate_request(fields, limits), sentence_number(fields)
+        page = await _until_disconnected(request, service.attend(wanted, sentence))
         return _disconnected() if page is None else html_page(page, attention_policy)
 
 
@@ -183,6 +184,14 @@ async def _fields(request: Request, limits: Limits) -> Mapping[str, Any]:
     """Return the fields of a request. Refuse it if it needs an API key and has none."""
     fields = await request_fields(request, limits)
     request.app.state.access.check_key(request.headers, {**request.query_params, **fields})
+    return fields
+
+
+async def _query_fields(request: Request, limits: Limits) -> Mapping[str, Any]:
+    """Return the fields of the query string, for a GET address. A body is read and ignored."""
+    await read_body(request, limits)
+    fields = read_fields(b"", "application/x-www-form-urlencoded", request.url.query)
+    request.app.state.access.check_key(request.headers, fields)
     return fields
 
 

@@ -1,7 +1,8 @@
-"""Sentences of many requests, translated together.
+"""The request queue: sentences of several requests are translated in one batch.
 
-One thread translates, a batch at a time; while it does, requests wait here. A batch takes a sentence of each waiting
-request in turn, so that a short text does not wait for a long one. All bookkeeping is on the event loop: no locks.
+One worker thread translates, one batch at a time; other requests wait in the queue. A batch takes one sentence of each
+waiting request in turn, so that a short text does not wait for a long one. All bookkeeping is done on the event loop:
+there are no locks.
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ from heedful.errors import HeedfulError
 from heedful.serving.engine import Engine
 
 T = TypeVar("T")
-TOGETHER = 1_000  # tokens of a batch: more are hardly translated faster, and whoever comes next waits for all of them
-_FIRST_GUESS = 500.0  # tokens per second, before any was translated
-_SMOOTHING = 0.2  # the weight of the newest batch in the speed
+Found = list[list[list[int]]]  # for each sentence its best translations, as token ids
+BATCH_TOKENS = 1_000  # larger batches are hardly faster, and the next request waits for the whole batch
+_FIRST_GUESS = 500.0  # tokens per second, before the first batch
+_SMOOTHING = 0.2  # weight of the newest batch in the average speed
 
 
 class OverloadError(HeedfulError):
-    """Too much waits already; `seconds` from now it may not."""
+    """The queue is full. Try again in `seconds`."""
 
     def __init__(self, seconds: int) -> None:
         super().__init__(f"The server is busy. Try again in {seconds} s.")
@@ -35,23 +37,22 @@ class OverloadError(HeedfulError):
 
 @dataclass(eq=False)
 class Job:
-    """The sentences of a request. `found` fills up as batches take them."""
+    """The sentences of a request, and the translations found so far."""
 
     engine: Engine
-    sentences: list[str]
-    tokens: list[int]  # of each sentence
+    sources: list[list[int]]  # token ids of each sentence
     n_best: int
-    answer: asyncio.Future[list[list[str]]]
-    taken: int = 0
-    found: list[list[str]] = field(default_factory=list)
+    answer: asyncio.Future[Found]
+    taken: int = 0  # sentences that a batch has taken
+    found: Found = field(default_factory=list)
 
 
 class Batcher:
-    """`start` it on a running event loop, `close` it there."""
+    """The request queue and its worker thread. Call `start` and `close` on the event loop."""
 
     def __init__(self, waiting: int) -> None:
-        self.most = waiting  # tokens
-        self.tokens = 0  # of all jobs that are here
+        self.capacity = waiting  # tokens
+        self.tokens = 0  # of all requests in the queue
         self.speed = _FIRST_GUESS  # tokens per second
         self.batches = 0
         self._jobs: deque[Job] = deque()
@@ -68,25 +69,24 @@ class Batcher:
             await asyncio.gather(self._work, return_exceptions=True)
         self._thread.shutdown()
 
-    async def translate(self, engine: Engine, sentences: list[str], tokens: list[int], n_best: int) -> list[list[str]]:
-        """Best translations of every sentence. Whoever is cancelled while he waits gives his place free."""
-        if not sentences:
+    async def translate(self, engine: Engine, sources: list[list[int]], n_best: int) -> Found:
+        """Find the best translations of every sentence. A cancelled request frees its slot in the queue."""
+        if not sources:
             return []
-        with self._place(sum(tokens)):
-            job = Job(engine, sentences, tokens, n_best, asyncio.get_running_loop().create_future())
+        with self.slot(sum(map(len, sources))):
+            job = Job(engine, sources, n_best, asyncio.get_running_loop().create_future())
             self._jobs.append(job)
             self._arrival.set()
             return await job.answer
 
-    async def alone(self, work: Callable[[], T], tokens: int) -> T:
-        """Other work for the thread that translates, when its batch is done: worth a quarter of all that may wait."""
-        with self._place(max(tokens, self.most // 4)):
-            return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+    async def run(self, work: Callable[[], T]) -> T:
+        """Run other work in the worker thread, between two batches."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     @contextmanager
-    def _place(self, tokens: int) -> Iterator[None]:
-        """A request that is within the limits of one has its place whenever nothing else is here."""
-        if self.tokens and self.tokens + tokens > self.most:
+    def slot(self, tokens: int) -> Iterator[None]:
+        """Hold a slot of the queue. An empty queue takes any request; a full one raises OverloadError."""
+        if self.tokens and self.tokens + tokens > self.capacity:
             raise OverloadError(max(1, math.ceil(self.tokens / self.speed)))
         self.tokens += tokens
         try:
@@ -104,43 +104,42 @@ class Batcher:
             await self._translate_batch(batch)
 
     def _next_batch(self) -> list[tuple[Job, int]]:
-        """Sentences as (job, number), of jobs that go together with the one that has waited longest."""
+        """Sentences as (job, number), from all jobs with the engine and n-best of the one that has waited longest."""
         batch: list[tuple[Job, int]] = []
-        room, others = TOGETHER, deque[Job]()
-        while self._jobs and room > 0:
+        space, others = BATCH_TOKENS, deque[Job]()
+        while self._jobs and space > 0:
             job = self._jobs.popleft()
-            if job.answer.done():  # whoever asked has gone
+            if job.answer.done():  # cancelled
                 continue
             if batch and (job.engine, job.n_best) != (batch[0][0].engine, batch[0][0].n_best):
                 others.append(job)
                 continue
             batch.append((job, job.taken))
-            room -= job.tokens[job.taken]
+            space -= len(job.sources[job.taken])
             job.taken += 1
-            if job.taken < len(job.sentences):
+            if job.taken < len(job.sources):
                 self._jobs.append(job)
-        self._jobs.extendleft(reversed(others))  # they come first now
+        self._jobs.extendleft(reversed(others))  # the next batch starts with them
         return batch
 
     async def _translate_batch(self, batch: list[tuple[Job, int]]) -> None:
         engine, n_best = batch[0][0].engine, batch[0][0].n_best
-        sentences = [job.sentences[number] for job, number in batch]
+        sources = [job.sources[number] for job, number in batch]
         began = time.perf_counter()
         loop = asyncio.get_running_loop()
         try:
-            found = await loop.run_in_executor(self._thread, engine.search, sentences, n_best)
-            if len(found) != len(sentences):
-                raise RuntimeError(f"{len(sentences)} sentences, {len(found)} translations")
-        except Exception as error:  # whatever it was, those who wait must hear of it, and the next batch may do better
+            found = await loop.run_in_executor(self._thread, engine.search, sources, n_best)
+            if len(found) != len(sources):
+                raise RuntimeError(f"{len(sources)} sentences, {len(found)} translations")
+        except Exception as error:  # every request of the batch fails; the next batch may succeed
             for job, _ in batch:
                 if not job.answer.done():
                     job.answer.set_exception(error)
             return
-        tokens = sum(job.tokens[number] for job, number in batch)
-        speed = tokens / max(time.perf_counter() - began, 1e-6)
+        speed = sum(map(len, sources)) / max(time.perf_counter() - began, 1e-6)
         self.speed = speed if self.batches == 0 else (1 - _SMOOTHING) * self.speed + _SMOOTHING * speed
         self.batches += 1
         for (job, _), translations in zip(batch, found, strict=True):
-            job.found.append(translations)  # a job's sentences are taken in order
-            if len(job.found) == len(job.sentences) and not job.answer.done():
+            job.found.append(translations)  # batches take a job's sentences in order
+            if len(job.found) == len(job.sources) and not job.answer.done():
                 job.answer.set_result(job.found)

@@ -38,6 +38,14 @@ def translate_request(fields: Mapping[str, Any], limits: Limits) -> TranslateReq
     return TranslateRequest(texts, is_list, source, target, kind, _alternatives(fields, limits))
 
 
+def sentence_number(fields: Mapping[str, Any]) -> int:
+    """`sentence`: which sentence of q to show attention for, counted from 1; the first by default."""
+    given = _word(fields, "sentence", "1")
+    if not (given.isascii() and given.isdecimal() and len(given) < 10):
+        raise RequestError(f'sentence must be a number from 1, not "{given}".')
+    return int(given)
+
+
 def detect_request(fields: Mapping[str, Any], limits: Limits) -> str:
     """Return the text; a list becomes one text, one line for each item."""
     return "\n".join(_texts(fields, limits)[0])

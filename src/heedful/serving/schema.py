@@ -22,7 +22,13 @@ def _object(required: list[str], **fields: Any) -> dict[str, Any]:
 
 TRANSLATE = _object(["q", "source", "target"], **_FIELDS)
 DETECT = _object(["q"], q=_TEXT, api_key=_FIELDS["api_key"])
-ATTEND = _object(["q", "source", "target"], q=_TEXT, source=_FIELDS["source"], target=_FIELDS["target"])
+ATTEND = _object(
+    ["q", "source", "target"],
+    q=_TEXT,
+    source=_FIELDS["source"],
+    target=_FIELDS["target"],
+    sentence={"type": "integer", "minimum": 1, "default": 1, "description": "which sentence of q is shown"},
+)
 
 _ERROR = {"content": {"application/json": {"schema": _object(["error"], error=_TEXT)}}}
 ERRORS: dict[int | str, dict[str, Any]] = {
@@ -39,3 +45,12 @@ ERRORS: dict[int | str, dict[str, Any]] = {
 def body(content: dict[str, Any]) -> dict[str, Any]:
     kinds = ("application/json", "application/x-www-form-urlencoded")
     return {"requestBody": {"required": True, "content": {kind: {"schema": content} for kind in kinds}}}
+
+
+def query(content: dict[str, Any]) -> dict[str, Any]:
+    """The fields of an object as query parameters."""
+    parameters = [
+        {"name": name, "in": "query", "required": name in content["required"], "schema": field}
+        for name, field in content["properties"].items()
+    ]
+    return {"parameters": parameters}

@@ -1,20 +1,22 @@
-"""Between the API and the batches: which model a request needs, its texts as sentences, and the answer to it."""
+"""Translation requests: choose the model, segment the texts, translate the segments, join the answer."""
 
 from __future__ import annotations
 
 import asyncio
-import html
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from heedful.errors import InputError, UsageError
+from heedful.serving.alignment import align_words
 from heedful.serving.batcher import Batcher
+from heedful.serving.documents import Document, HtmlDocument, TextDocument
 from heedful.serving.engine import ServedModel
 from heedful.serving.limits import Limits
 from heedful.serving.requests import RequestError, TranslateRequest
-from heedful.serving.segmentation import Layout, html_layout, text_layout
 from heedful.text.languages import language_name
 from heedful.text.profiles import detect as detect_language
+from heedful.text.segmentation import by_rank
 from heedful.views.attention_page import attended, attention_page
 
 AUTO = "auto"
@@ -61,11 +63,10 @@ class TranslationService:
         }
 
     def detect(self, text: str) -> list[dict[str, Any]]:
-        """Languages with how sure it is, of 100; the likeliest first."""
+        """Languages with their confidence in percent, the most likely first."""
         found = detect_language(text, self.profiles)
         if not found:
-            only = next(iter(self.models))[0]  # nothing is known of any language: the first is as good as another
-            found = [(only, 0.0)]
+            found = [(next(iter(self.models))[0], 0.0)]  # no profiles: any language is a guess
         return [{"confidence": round(100 * share, 1), "language": language} for language, share in found]
 
     async def translate(self, asked: TranslateRequest) -> dict[str, Any]:
@@ -73,49 +74,61 @@ class TranslationService:
         if source == AUTO:
             detected = await asyncio.to_thread(self._detected, asked)
             source = detected["language"]
-        if source == asked.target and any(source in pair for pair in self.models):  # it is in that language already
+        if source == asked.target and any(source in pair for pair in self.models):  # already in that language
             found = [[text] for text in asked.texts]
         else:
             found = await self._translations(asked, self._model(source, asked.target))
         return _answer(asked, found, detected)
 
     def _detected(self, asked: TranslateRequest) -> dict[str, Any]:
-        """Where languages cannot be told apart, the first from which it can be translated."""
+        """The detected language; without profiles, the first source language of the target."""
         if self.profiles:
             return self.detect("\n".join(asked.texts))[0]
         source = next((source for source, target in self.models if target == asked.target), next(iter(self.models))[0])
         return {"confidence": 0.0, "language": source}
 
-    async def attend(self, asked: TranslateRequest) -> str:
-        """The page that shows what every head attends to, for one sentence."""
-        model = self._model(asked.source, asked.target)
-        text = " ".join(" ".join(asked.texts).split())
-        if (tokens := model.tokens(text)) > self.limits.attended:
-            raise RequestError(f"q has {tokens:,} tokens; attention is shown for at most {self.limits.attended:,}.")
+    async def attend(self, asked: TranslateRequest, sentence: int) -> str:
+        """The attention page of one sentence of a text; the page offers the others."""
+        source = self._detected(asked)["language"] if asked.source == AUTO else asked.source
+        model = self._model(source, asked.target)
+        text = "\n".join(asked.texts)
+        segments = (await asyncio.to_thread(model.translator.segment, text)).segments
+        if not segments:
+            raise RequestError("q is empty: there is nothing to show attention for.")
+        if not 1 <= sentence <= len(segments):
+            raise RequestError(f"sentence = {sentence} is not in q, which has {len(segments):,}. Count from 1.")
+        if (tokens := len(segments[sentence - 1].ids)) > self.limits.attended:
+            raise RequestError(
+                f"Sentence {sentence} has {tokens:,} tokens; attention is shown for at most {self.limits.attended:,}."
+            )
 
         def page() -> str:
-            return attention_page(*attended(model.translator, text))
+            return attention_page(attended(model.translator, text, sentence=sentence), sentence)
 
-        try:
-            return await self.batcher.alone(page, tokens)
-        except InputError as error:
-            raise RequestError(str(error)) from None
+        with self.batcher.slot(max(tokens, self.batcher.capacity // 4)):  # a page is as much work as many sentences
+            return await self.batcher.run(page)
 
     async def _translations(self, asked: TranslateRequest, model: ServedModel) -> list[list[str]]:
         """For every text its translation and the alternatives to it."""
-        # Tokenizing much text takes a while: others are answered meanwhile.
-        layouts, tokens = await asyncio.to_thread(_laid_out, asked, model)
-        sentences = [sentence for layout in layouts for sentence in layout.sentences]
-        if sum(tokens) > self.limits.tokens:
-            raise RequestError(f"q has {sum(tokens):,} tokens, more than the {self.limits.tokens:,} of a request.")
-        n_best = 1 + asked.alternatives
-        found = await self.batcher.translate(model.engine, sentences, tokens, n_best)
-        answers, start = [], 0
-        for layout in layouts:
-            own = found[start : start + len(layout.sentences)]
-            start += len(own)
-            answers.append(_ranked(layout, own, n_best, asked.format == "html"))
+        # Tokenizing a long text takes a while: in a thread, so that other requests are answered meanwhile.
+        documents = await asyncio.to_thread(_documents, asked, model)
+        sources = [segment.ids for document in documents for segment in document.segments]
+        if (tokens := sum(map(len, sources))) > self.limits.tokens:
+            raise RequestError(f"q has {tokens:,} tokens, more than the {self.limits.tokens:,} of a request.")
+        found = iter(await self.batcher.translate(model.engine, sources, 1 + asked.alternatives))
+        answers = []
+        for document in documents:
+            ranked = by_rank([next(found) for _ in document.segments]) or [[]]
+            # A text in which all segments rank alike may come twice.
+            answers.append(list(dict.fromkeys([await self._filled(document, row, model) for row in ranked])))
         return answers
+
+    async def _filled(self, document: Document, translations: list[list[int]], model: ServedModel) -> str:
+        aligned = {}
+        for number in document.to_align:  # one at a time: batches of other requests come between
+            align = partial(align_words, model.translator, document.segments[number], translations[number])
+            aligned[number] = await self.batcher.run(align)
+        return await asyncio.to_thread(document.fill, translations, aligned)
 
     def _model(self, source: str, target: str) -> ServedModel:
         if model := self.models.get((source, target)):
@@ -130,15 +143,16 @@ class TranslationService:
         )
 
 
-def _laid_out(asked: TranslateRequest, model: ServedModel) -> tuple[list[Layout], list[int]]:
-    """The layout of every text, and the tokens of every sentence."""
-    lay_out = html_layout if asked.format == "html" else text_layout
-    layouts = [lay_out(text, model.cut) for text in asked.texts]
-    return layouts, [model.tokens(sentence) for layout in layouts for sentence in layout.sentences]
+def _documents(asked: TranslateRequest, model: ServedModel) -> list[Document]:
+    kind = HtmlDocument if asked.format == "html" else TextDocument
+    try:
+        return [kind(text, model.translator) for text in asked.texts]
+    except InputError as error:
+        raise RequestError(str(error)) from None
 
 
 def _profiles(models: Sequence[ServedModel]) -> dict[str, str]:
-    """Of each language the first that a model has; none where one is missing, whose text would be taken for another."""
+    """One profile per language. None at all if one is missing: its text would be taken for another language."""
     profiles: dict[str, str] = {}
     for one in models:
         text = one.translator.model.text
@@ -149,17 +163,8 @@ def _profiles(models: Sequence[ServedModel]) -> dict[str, str]:
     return profiles if set(profiles) == languages else {}
 
 
-def _ranked(layout: Layout, found: list[list[str]], n_best: int, is_html: bool) -> list[str]:
-    """The text with the best translation of every sentence, then with the next best of each: none twice."""
-    texts = []
-    for rank in range(n_best):
-        chosen = [translations[min(rank, len(translations) - 1)] for translations in found]
-        texts.append(layout.filled([html.escape(text, quote=False) for text in chosen] if is_html else chosen))
-    return list(dict.fromkeys(texts))
-
-
 def _answer(asked: TranslateRequest, found: list[list[str]], detected: dict[str, Any] | None) -> dict[str, Any]:
-    """Lists for a list of texts, and single values for one."""
+    """A list of values for a list of texts, a single value for one text."""
     answer: dict[str, list[Any]] = {"translatedText": [best for best, *_ in found]}
     if detected:
         answer["detectedLanguage"] = [detected] * len(found)

@@ -6,7 +6,7 @@ config.json · tokenizer.model · model.safetensors · MANIFEST.json
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -24,11 +24,13 @@ from heedful.model.transformer import Transformer
 from heedful.storage.manifest import MOST_JSON, verify_manifest, write_manifest
 from heedful.storage.ownership import may_replace
 from heedful.text.profiles import LINES, profile
+from heedful.text.sentences import split_sentences
 from heedful.text.tokenizer import Tokenizer
 from heedful.typed import build, require_version
 from heedful.version import __version__
 
 FORMAT_VERSION = 1  # of config.json; raised when an older heedful could not read what this one writes
+_SEVERAL_SENTENCES = 0.1  # share of lines with several sentences, from which the training text is paragraphs
 _MOST_HEADER = 2_000_000  # bytes of a safetensors header: a model of hundreds of layers
 WEIGHTS, TOKENIZER, CONFIG = "model.safetensors", "tokenizer.model", "config.json"
 
@@ -43,6 +45,7 @@ class TextFacts:
     max_length: int = DataConfig.max_length  # tokens with the end symbol; it was trained on nothing longer
     source_profile: str = ""  # how its languages are told from each other (text/profiles.py)
     target_profile: str = ""
+    sentence_per_line: bool = True  # of the training text: lines of several sentences are then split
 
     def __post_init__(self) -> None:
         if self.max_length < 2:
@@ -53,14 +56,24 @@ class TextFacts:
 
     @classmethod
     def of(cls, data: DataConfig, store: Store | None = None, tokenizer: Tokenizer | None = None) -> TextFacts:
-        """With the profiles of the languages, where the training text is given."""
+        """Facts of a configuration; with the training text also what a sample of it shows."""
         facts = cls(data.source_language, data.target_language, data.lowercase, data.max_length)
         if store is None or tokenizer is None:
             return facts
         numbers = range(0, len(store), -(-len(store) // LINES))
-        sides = ((side(number)[:-1].tolist() for number in numbers) for side in (store.source, store.target))
-        source, target = (profile(map(tokenizer.decode, side)) for side in sides)
-        return replace(facts, source_profile=source, target_profile=target)
+        sides = ([side(number)[:-1].tolist() for number in numbers] for side in (store.source, store.target))
+        source, target = (list(map(tokenizer.decode, side)) for side in sides)
+        return replace(
+            facts,
+            source_profile=profile(source),
+            target_profile=profile(target),
+            sentence_per_line=_sentence_per_line(source),
+        )
+
+
+def _sentence_per_line(lines: Sequence[str]) -> bool:
+    """Whether the lines are single sentences: a corpus of sentences has a few lines with two."""
+    return sum(len(split_sentences(line)) > 1 for line in lines) < _SEVERAL_SENTENCES * len(lines)
 
 
 @dataclass(frozen=True)

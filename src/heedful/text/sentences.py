@@ -1,8 +1,9 @@
-"""Where sentences end, and how a text that is too long for the model is cut into parts that are not.
+"""Sentence splitting by rules, and cutting a text that is longer than the model's limit.
 
-A sentence ends with . ! ? and their like before a space, unless a small letter follows; with quotes and brackets closed
-first; with 。 and its like at once. A single letter, a number of up to two digits and a short title (`Mr.`) end none:
-two sentences left together do less harm than one cut in two.
+A sentence ends with . ! ? or a similar mark before a space, unless a lower-case letter follows; closing quotes and
+brackets belong to it. It ends with 。 or a similar mark even without a space. A full stop after a single letter, a
+number of up to two digits or a short title (`Mr.`) does not end a sentence: two sentences left together do less harm
+than one cut in two.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ ENDS = ".!?…؟۔।॥։"
 ENDS_AT_ONCE = "。！？"
 CLOSES = "\"'”’»)]」』）"
 _CLOSES = f"[{re.escape(CLOSES)}]*+"
-# Each run of ends is looked at once (possessive, and never from its middle): dots take no longer than words.
+# Possessive, and never matched from the middle of a run: linear time for a million dots.
 _END = re.compile(rf"(?<![{ENDS}])[{ENDS}]++{_CLOSES}(?P<space>\s+)|[{ENDS_AT_ONCE}]++{_CLOSES}\s*")
-_SHORT = re.compile(r"(?:^|\W)(\w{1,2})\.$")  # whatever stands before the full stop in J. or 3., Mr. or 13.
-_WORD = re.compile(r"\S+\s*")
+_SHORT = re.compile(r"(?:^|\W)(\w{1,2})\.$")  # before the full stop in J. or 3., Mr. or 13.
+_WORD = re.compile(r"\s*\S+\s*")
 
 
 def split_sentences(text: str) -> list[str]:
-    """Sentences in order, each with the space after it: joined they are the text."""
+    """Return the sentences in order, each with the space after it: joined they are the text."""
     starts = [0, *(match.end() for match in _END.finditer(text) if _is_end(text, match)), len(text)]
     return [text[start:end] for start, end in pairwise(starts) if start < end]
 
@@ -31,31 +32,34 @@ def _is_end(text: str, match: re.Match[str]) -> bool:
     if match["space"] is None or match.end() == len(text):
         return True
     short = match[0][1:2].isspace() and _SHORT.search(text[max(0, match.start() - 3) : match.start() + 1])
-    is_title = short and not short[1][0].islower()  # not `so.`, which is a word
+    is_title = short and not short[1][0].islower()  # `so.` is a word, not a title
     return not text[match.end()].islower() and not is_title
 
 
 def split_text(text: str, fits: Callable[[str], bool]) -> list[str]:
-    """Parts in order, each of which fits; as few as this simple cutting gives."""
-    if fits(text):
+    """Parts in order that each fit without the space around them, cut between sentences, then words, then anywhere.
+
+    Joined they are the text. Neighbouring parts are kept together while they fit.
+    """
+    if fits(text.strip()):
         return [text]
     for cut in (split_sentences, _WORD.findall):
-        parts = [part.strip() for part in cut(text) if part.strip()]
+        parts = cut(text)
         if len(parts) > 1:
-            return [token for part in _joined(parts, fits) for token in split_text(part, fits)]
+            return [part for group in _grouped(parts, fits) for part in split_text(group, fits)]
     middle = len(text) // 2
     if middle == 0:
         return [text]
     return split_text(text[:middle], fits) + split_text(text[middle:], fits)
 
 
-def _joined(parts: list[str], fits: Callable[[str], bool]) -> list[str]:
-    """Neighbours put together again while they fit."""
-    joined = [parts[0]]
+def _grouped(parts: list[str], fits: Callable[[str], bool]) -> list[str]:
+    """Join neighbours while they fit."""
+    groups = [parts[0]]
     for part in parts[1:]:
-        together = f"{joined[-1]} {part}"
-        if fits(together):
-            joined[-1] = together
+        together = groups[-1] + part
+        if fits(together.strip()):
+            groups[-1] = together
         else:
-            joined.append(part)
-    return joined
+            groups.append(part)
+    return groups

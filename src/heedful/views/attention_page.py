@@ -1,4 +1,4 @@
-"""The attention page: every head of every layer of the three attentions, in one file with nothing to fetch.
+"""The attention page: every head of every layer of the three attentions, in one self-contained file.
 
 The page itself is in `page/`: attention.html, .css and .js, put together here with the data.
 """
@@ -9,6 +9,7 @@ import base64
 import html
 import json
 import re
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,26 +28,50 @@ _PAGE = Path(__file__).parent / "page"
 KINDS = ("encoder", "decoder", "cross")
 
 
-class Sentences(NamedTuple):
-    """The pair that attention is of, as it was written."""
+class AttendedSentence(NamedTuple):
+    """A sentence and its translation as they were written, with the attention between and within them."""
 
     source: str
-    target: str
+    target: str = ""
+    attention: Attention | None = None  # None: the sentence is offered for choice, and not shown
     source_language: str = ""
     target_language: str = ""
 
 
-def attended(translator: Translator, source: str, target: str | None = None) -> tuple[Attention, Sentences]:
-    """Attention of a sentence and its translation: the model's own, or the one that is given."""
-    source_ids = _ids(translator, source, "TEXT")
-    if target is None:
-        translation = translator.translate(source, attention=True)
-        attention, target = translation.attention, translation.text
+def attended(
+    translator: Translator, source: str, target: str | None = None, *, sentence: int | None = None
+) -> list[AttendedSentence]:
+    """Attention of every sentence of a text and its translation: the model's own, or the given one.
+
+    `sentence` selects one, counted from 1: the others have no attention then. A text with a given translation is one
+    sentence, as in `score`.
+    """
+    if target is not None:
+        found = [_attended(translator, source, _ids(translator, source, "TEXT"), _ids(translator, target, "--target"))]
+        found[0] = found[0]._replace(target=target)
     else:
-        attention = translator.attention(source_ids, _ids(translator, target, "--target"))
-    assert attention is not None, "neither empty nor in parts"
-    text = translator.model.text
-    return attention, Sentences(source, target, text.source_language, text.target_language)
+        found = _sentences(translator, source, sentence)
+    if sentence is not None and not 1 <= sentence <= len(found):
+        raise InputError(f"There is no sentence {sentence}: TEXT has {len(found)}. Count from 1.")
+    return found
+
+
+def _sentences(translator: Translator, text: str, chosen: int | None) -> list[AttendedSentence]:
+    """Every sentence of a text with the model's own translation, or only the chosen one translated."""
+    segments = translator.segment(check_text(text, "TEXT")).segments
+    if not segments:
+        raise InputError("TEXT is empty: there is nothing to attend to.")
+    found = [AttendedSentence(segment.text) for segment in segments]
+    shown = [number for number in range(len(segments)) if chosen in (None, number + 1)]
+    translations = translator.search([segments[number].ids for number in shown])
+    for number, (best, *_) in zip(shown, translations, strict=True):
+        found[number] = _attended(translator, segments[number].text, segments[number].ids, list(best.ids))
+    return found
+
+
+def _attended(translator: Translator, source: str, source_ids: list[int], target_ids: list[int]) -> AttendedSentence:
+    text, attention = translator.model.text, translator.attention(source_ids, target_ids)
+    return AttendedSentence(source, translator.text(target_ids), attention, text.source_language, text.target_language)
 
 
 def _ids(translator: Translator, text: str, name: str) -> list[int]:
@@ -59,24 +84,16 @@ def _ids(translator: Translator, text: str, name: str) -> list[int]:
     return ids
 
 
-def write_attention_page(attention: Attention, pair: Sentences, path: Path) -> None:
-    write_durably(path, attention_page(attention, pair).encode("utf-8"))
+def write_attention_page(sentences: Sequence[AttendedSentence], path: Path, chosen: int = 1) -> None:
+    write_durably(path, attention_page(sentences, chosen).encode("utf-8"))
 
 
-def attention_page(attention: Attention, pair: Sentences) -> str:
-    content: dict[str, Any] = {
-        "N": attention.cross.shape[0],
-        "h": attention.cross.shape[1],
-        "first_layer": sharpest_layer(attention.cross),
-        "source": _side(attention.source),
-        "target": _side(attention.target),
-        "source_text": pair.source,
-        "target_text": pair.target,
-        "source_language": pair.source_language,
-        "target_language": pair.target_language,
-        **{kind: _packed(getattr(attention, kind)) for kind in KINDS},
+def attention_page(sentences: Sequence[AttendedSentence], chosen: int = 1) -> str:
+    """The page of these sentences, of which it shows one, counted from 1, and offers the others."""
+    parts = {
+        "TITLE": html.escape(f"Attention: {sentences[chosen - 1].source}"),
+        "DATA": _for_script({"chosen": chosen, "sentences": [_content(sentence) for sentence in sentences]}),
     }
-    parts = {"TITLE": html.escape(f"Attention: {pair.source}"), "DATA": _for_script(content)}
     # In one pass: what is put in may hold anything, a placeholder too.
     return re.sub("@(TITLE|DATA)@", lambda found: parts[found[1]], attention_template())
 
@@ -88,16 +105,38 @@ def attention_template() -> str:
     return parts["html"].replace("@STYLE@", parts["css"]).replace("@SCRIPT@", parts["js"])
 
 
-def write_attention_data(attention: Attention, pair: Sentences, path: Path) -> None:
-    """Every weight as a number: `cross[layer][head][row][column]`, rows and columns named by tokens."""
-    content = {
-        "source_text": pair.source,
-        "target_text": pair.target,
-        "source": attention.source,
-        "target": attention.target,
-        **{kind: _rounded(getattr(attention, kind)) for kind in KINDS},
+def _content(sentence: AttendedSentence) -> dict[str, Any]:
+    attention = sentence.attention
+    if attention is None:
+        return {"source_text": sentence.source}
+    return {
+        "N": attention.cross.shape[0],
+        "h": attention.cross.shape[1],
+        "first_layer": sharpest_layer(attention.cross),
+        "source": _side(attention.source),
+        "target": _side(attention.target),
+        "source_text": sentence.source,
+        "target_text": sentence.target,
+        "source_language": sentence.source_language,
+        "target_language": sentence.target_language,
+        **{kind: _packed(getattr(attention, kind)) for kind in KINDS},
     }
-    write_durably(path, (json.dumps(content, ensure_ascii=False) + "\n").encode("utf-8"))
+
+
+def write_attention_data(sentences: Sequence[AttendedSentence], path: Path) -> None:
+    """Every weight as a number: `sentences[i].cross[layer][head][row][column]`, rows and columns named by tokens."""
+    content = [
+        {
+            "source_text": sentence.source,
+            "target_text": sentence.target,
+            "source": sentence.attention.source,
+            "target": sentence.attention.target,
+            **{kind: _rounded(getattr(sentence.attention, kind)) for kind in KINDS},
+        }
+        for sentence in sentences
+        if sentence.attention is not None
+    ]
+    write_durably(path, (json.dumps({"sentences": content}, ensure_ascii=False) + "\n").encode("utf-8"))
 
 
 def _side(tokens: list[str]) -> dict[str, Any]:
@@ -106,7 +145,7 @@ def _side(tokens: list[str]) -> dict[str, Any]:
 
 
 def _packed(weights: Tensor) -> str:
-    """16 bits a weight, which is finer than anyone sees."""
+    """16 bits per weight: finer than can be seen."""
     steps = (weights.double() * 65_535).round().clamp(0, 65_535).to(torch.int32)
     return base64.b64encode(steps.numpy().astype("<u2").tobytes()).decode("ascii")
 
@@ -116,5 +155,5 @@ def _rounded(weights: Tensor) -> Any:
 
 
 def _for_script(content: dict[str, Any]) -> str:
-    """JSON that no text can end early: "</script>" and comments stay what they are, text."""
+    """JSON in which no text can end the script element."""
     return json.dumps(content, ensure_ascii=False).replace("<", "\\u003c").replace("\u2028", "\\u2028")

@@ -1,8 +1,9 @@
 "use strict";
 
-// What is shown is a pure function of `state`: which attention, words or tokens, and a head ("mean": of its layer).
-const data = JSON.parse(document.getElementById("data").textContent);
-const sides = { source: data.source, target: data.target };
+// What is shown is a pure function of `state`: which attention, words or tokens, and a head ("mean": of its layer);
+// and of `data`, the chosen sentence.
+const { sentences, chosen } = JSON.parse(document.getElementById("data").textContent);
+let data, sides;
 const kinds = {
   cross: { rows: "target", columns: "source",
     about: "Where each word of the translation looks in the source: the decoder’s second sub-layer." },
@@ -12,8 +13,6 @@ const kinds = {
     about: "Where each word of the translation looks in what was said so far: the decoder’s first sub-layer, masked. " +
       "A row is the position that says a word; it reads the word before it, and the first reads the start symbol." },
 };
-for (const name of Object.keys(kinds)) kinds[name].weights = unpacked(data[name]);
-
 const state = { kind: "cross", unit: "words", layer: 0, head: "mean" };
 const byId = id => document.getElementById(id);
 
@@ -226,7 +225,7 @@ function addressed() {
 }
 
 document.addEventListener("keydown", event => {
-  if (event.target.matches("input") || event.altKey || event.ctrlKey || event.metaKey) return;
+  if (event.target.matches("input, select") || event.altKey || event.ctrlKey || event.metaKey) return;
   const order = [...Array(data.h).keys(), "mean"], at = order.indexOf(state.head);
   const moves = {
     ArrowRight: { head: order[Math.min(order.length - 1, at + 1)] },
@@ -247,6 +246,29 @@ const spoken = (label, text) => {
   line.append(tag, text);
   return line;
 };
-byId("pair").append(spoken(data.source_language || "source", data.source_text), spoken(data.target_language || "translation", data.target_text));
+
+/** Show a sentence. The server computes one at a time: another one is another address. */
+function show(number) {
+  if (!sentences[number - 1].source) {
+    const address = new URL(location.href);
+    address.searchParams.set("sentence", number);
+    location.assign(address);
+    return;
+  }
+  data = sentences[number - 1];
+  sides = { source: data.source, target: data.target };
+  for (const name of Object.keys(kinds)) kinds[name].weights = unpacked(data[name]);
+  byId("pair").replaceChildren(spoken(data.source_language || "source", data.source_text),
+    spoken(data.target_language || "translation", data.target_text));
+  document.title = `Attention: ${data.source_text}`;
+  choose({ kind: state.kind });
+}
+
+const selector = byId("sentence");
+sentences.forEach((one, at) => selector.append(new Option(`${at + 1}. ${one.source_text}`, at + 1)));
+selector.value = chosen;
+byId("sentences").hidden = sentences.length === 1;
+selector.addEventListener("change", event => { event.stopPropagation(); show(+selector.value); });
+data = sentences[chosen - 1];
 Object.assign(state, { layer: data.first_layer }, addressed());
-choose({ kind: state.kind });
+show(chosen);

@@ -1,0 +1,84 @@
+"""Segmentation: a text as the segments that a model translates, and the text between them.
+
+Every way to translate uses this one step: Python, the command line, the server and the attention views.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, TypeVar
+
+from heedful.text.sentences import CLOSES, ENDS_AT_ONCE, split_sentences, split_text
+
+T = TypeVar("T")
+_LINE = re.compile(r"[^\r\n]+|[\r\n]+")
+_NO_SPACE_AFTER = tuple(ENDS_AT_ONCE + CLOSES)
+Encode = Callable[[str], list[int]]  # text to token ids, with the end symbol
+
+
+class Segment(NamedTuple):
+    """What the model translates at once: a sentence, a line, or a part of one that is too long."""
+
+    text: str
+    start: int  # offset in the whole text
+    ids: list[int]  # token ids with the end symbol
+
+
+class SegmentedText(NamedTuple):
+    """Segments in order, and what stands before, between and after them: one joint more than segments.
+
+    A joint is white space, or None where two segments meet without any.
+    """
+
+    segments: list[Segment]
+    joints: list[str | None]
+    parts: int  # segments that are parts of a sentence that was too long
+
+    def join(self, translations: Sequence[str]) -> str:
+        """Put translations in the place of the segments; the spacing of the source is kept."""
+        return "".join(self.interleaved(translations))
+
+    def interleaved(self, translations: Sequence[str]) -> list[str]:
+        """Joint, translation, joint, …, joint."""
+        texts = [self.joints[0] or ""]
+        for translation, joint in zip(translations, self.joints[1:], strict=True):
+            texts.append(translation)
+            # 。 needs no space after it; what the translation ends with instead may need one.
+            texts.append(joint if joint is not None else "" if translation.endswith(_NO_SPACE_AFTER) else " ")
+        return texts
+
+
+def segment_text(text: str, encode: Encode, longest: int, sentence_per_line: bool) -> SegmentedText:
+    """Split lines, and sentences where the model was trained on single ones; cut what has over `longest` tokens."""
+    segments: list[Segment] = []
+    joints: list[str | None] = []
+    joint, parts, offset = "", 0, 0
+    for unit, ids, is_part in _units(text, encode, longest, sentence_per_line):
+        body = unit.strip()
+        before, _, after = unit.partition(body) if body else (unit, "", "")
+        joint += before
+        if body:
+            joints.append(joint if joint or not segments else None)
+            segments.append(Segment(body, offset + len(before), ids))
+            joint, parts = after, parts + is_part
+        offset += len(unit)
+    return SegmentedText(segments, [*joints, joint], parts)
+
+
+def _units(text: str, encode: Encode, longest: int, sentence_per_line: bool) -> Iterator[tuple[str, list[int], bool]]:
+    """Each unit with the space around it, its token ids, and whether it is a part of a sentence that was too long."""
+    for line in _LINE.findall(text):
+        for sentence in split_sentences(line) if sentence_per_line else [line]:
+            ids = encode(sentence)
+            if len(ids) <= longest:
+                yield sentence, ids, False
+                continue
+            for part in split_text(sentence, lambda one: len(encode(one)) <= longest):
+                yield part, encode(part), True
+
+
+def by_rank(found: Sequence[Sequence[T]]) -> list[list[T]]:
+    """The best of every segment, then the next best of each: a segment that has fewer repeats its last."""
+    ranks = max(map(len, found), default=0)
+    return [[one[min(rank, len(one) - 1)] for one in found] for rank in range(ranks)]

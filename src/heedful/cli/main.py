@@ -134,6 +134,9 @@ def _serve_options(parser: _Parser) -> None:
     parser.add_argument(
         "--engine", choices=("heedful", "ctranslate2"), default="heedful", help="who translates (default: heedful)"
     )
+    parser.add_argument(
+        "--suggestions", metavar="FILE", help="append translations that users suggest to this file, as JSON lines"
+    )
 
 
 def _export_options(parser: _Parser) -> None:

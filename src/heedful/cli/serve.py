@@ -17,9 +17,12 @@ def serve(arguments: argparse.Namespace) -> None:
         from heedful.serving.limits import Limits
         from heedful.serving.server import bind, run
         from heedful.serving.service import TranslationService
+        from heedful.serving.suggestions import Suggestions
     except ModuleNotFoundError as error:
         raise UsageError(f"Serving needs {error.name}: pip install 'heedful[serve]'.") from None
     limits = Limits()
+    file = arguments.suggestions
+    suggestions = Suggestions(Path(file), limits.suggestions_bytes) if file else None
     with bind(arguments.host, arguments.port) as listener:
         models = [ServedModel(load(Path(name)), arguments.engine) for name in arguments.models]
         service = TranslationService(models, limits)
@@ -30,4 +33,4 @@ def serve(arguments: argparse.Namespace) -> None:
         def ready() -> None:
             print(f"{pairs} on {address} (Ctrl-C ends)", file=sys.stderr, flush=True)
 
-        run(create_app(service), listener, limits, ready)
+        run(create_app(service, suggestions), listener, limits, ready)

@@ -1,6 +1,7 @@
 """The API: LibreTranslate's, as its clients use it, and the pages.
 
 POST /translate · POST /detect · GET /languages · /health · /frontend/settings · /metrics · / · /attend
+Files, suggestions and the API's description have modules of their own.
 """
 
 from __future__ import annotations
@@ -20,10 +21,14 @@ from starlette.requests import ClientDisconnect
 from heedful.errors import HeedfulError
 from heedful.serving import schema
 from heedful.serving.batcher import OverloadError
+from heedful.serving.files import add_file_routes
+from heedful.serving.head import HeadAsGet
 from heedful.serving.limits import Limits
 from heedful.serving.metrics import Metrics
 from heedful.serving.requests import RequestError, detect_request, read_fields, translate_request
 from heedful.serving.service import TranslationService
+from heedful.serving.spec import add_spec_routes
+from heedful.serving.suggestions import Suggestions, add_suggestion_routes
 from heedful.version import __version__
 
 T = TypeVar("T")
@@ -31,7 +36,7 @@ _PAGE = Path(__file__).parent / "page"
 _GONE = 499  # nobody reads it: the client has closed the connection
 
 
-def create_app(service: TranslationService) -> FastAPI:
+def create_app(service: TranslationService, suggestions: Suggestions | None = None) -> FastAPI:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         service.batcher.start()
@@ -41,8 +46,12 @@ def create_app(service: TranslationService) -> FastAPI:
     app = FastAPI(title="heedful", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
     metrics = Metrics(service.batcher)
     _add_translation(app, service, metrics)
-    _add_facts(app, service, metrics)
+    _add_facts(app, service, metrics, suggestions is not None)
+    add_file_routes(app, service)
+    add_suggestion_routes(app, suggestions, service.limits, _fields)
+    add_spec_routes(app)
     _add_errors(app)
+    app.add_middleware(HeadAsGet)
     app.add_middleware(CORSMiddleware, allow_origins=["*"], allow_methods=["GET", "POST"], allow_headers=["*"])
     app.add_middleware(metrics.middleware)
     return app
@@ -69,7 +78,7 @@ def _add_translation(app: FastAPI, service: TranslationService, metrics: Metrics
         return Response(status_code=_GONE) if page is None else HTMLResponse(page)
 
 
-def _add_facts(app: FastAPI, service: TranslationService, metrics: Metrics) -> None:
+def _add_facts(app: FastAPI, service: TranslationService, metrics: Metrics, has_suggestions: bool) -> None:
     page = _page()
 
     @app.get("/", response_class=HTMLResponse)
@@ -86,7 +95,7 @@ def _add_facts(app: FastAPI, service: TranslationService, metrics: Metrics) -> N
 
     @app.get("/frontend/settings")
     async def settings() -> dict[str, Any]:
-        return service.settings()
+        return service.settings(has_suggestions)
 
     @app.get("/metrics", response_class=PlainTextResponse)
     async def metrics_page() -> Response:

@@ -14,6 +14,11 @@ class Limits:
     characters: int = 10_000  # of a request, all its texts together
     tokens: int = 8_000  # of a request, all its texts together; a character may be several (docs/serving.md)
     attended: int = 64  # tokens of a sentence whose attention is shown: the page grows with their square
+    file: int = 1_000_000  # bytes of a file to translate
+    files: int = 100  # translated files that are kept, and files in translation
+    files_bytes: int = 50_000_000  # of all translated files that are kept
+    file_seconds: float = 600.0  # that a translated file is kept
+    suggestions_bytes: int = 100_000_000  # of the file of suggestions
     alternatives: int = 5  # beside the best translation
     waiting: int = 16_000  # tokens of all the requests that wait or are translated
     connections: int = 500  # at once

@@ -11,7 +11,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from heedful.serving.batcher import Batcher
 
-_PATHS = ("/", "/translate", "/detect", "/attend", "/languages", "/health", "/frontend/settings", "/metrics")
+_PATHS = (
+    *("/", "/translate", "/translate_file", "/detect", "/suggest", "/attend", "/languages", "/health"),
+    *("/frontend/settings", "/metrics", "/spec", "/docs"),
+)
 _SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 

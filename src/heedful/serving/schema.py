@@ -23,6 +23,14 @@ def _object(required: list[str], **fields: Any) -> dict[str, Any]:
 TRANSLATE = _object(["q", "source", "target"], **_FIELDS)
 DETECT = _object(["q"], q=_TEXT, api_key=_FIELDS["api_key"])
 ATTEND = _object(["q", "source", "target"], q=_TEXT, source=_FIELDS["source"], target=_FIELDS["target"])
+SUGGEST = _object(["q", "s", "source", "target"], q=_TEXT, s=_TEXT, source=_TEXT, target=_TEXT)
+FILE = _object(
+    ["file", "source", "target"],
+    file={"type": "string", "format": "binary", "description": "a .txt, .html or .srt file in UTF-8"},
+    source=_FIELDS["source"],
+    target=_FIELDS["target"],
+    api_key=_FIELDS["api_key"],
+)
 
 _ERROR = {"content": {"application/json": {"schema": _object(["error"], error=_TEXT)}}}
 ERRORS: dict[int | str, dict[str, Any]] = {
@@ -31,8 +39,17 @@ ERRORS: dict[int | str, dict[str, Any]] = {
     415: {"description": "neither JSON nor a form", **_ERROR},
     503: {"description": "busy; Retry-After says when to try again", **_ERROR},
 }
+SUGGEST_ERRORS: dict[int | str, dict[str, Any]] = {
+    403: {"description": "suggestions are disabled on this server", **_ERROR},
+    507: {"description": "the file of suggestions has reached its limit, or the disk is full", **_ERROR},
+}
 
 
 def body(content: dict[str, Any]) -> dict[str, Any]:
     kinds = ("application/json", "application/x-www-form-urlencoded")
     return {"requestBody": {"required": True, "content": {kind: {"schema": content} for kind in kinds}}}
+
+
+def multipart(content: dict[str, Any]) -> dict[str, Any]:
+    """An operation whose body is a form with a file."""
+    return {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": content}}}}

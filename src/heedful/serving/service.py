@@ -9,7 +9,9 @@ from typing import Any
 
 from heedful.errors import InputError, UsageError
 from heedful.serving.batcher import Batcher
+from heedful.serving.documents import EXTENSIONS
 from heedful.serving.engine import ServedModel
+from heedful.serving.language_codes import resolve_language
 from heedful.serving.limits import Limits
 from heedful.serving.requests import RequestError, TranslateRequest
 from heedful.serving.segmentation import Layout, html_layout, text_layout
@@ -44,20 +46,20 @@ class TranslationService:
             for code in codes
         ]
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self, suggestions: bool = False) -> dict[str, Any]:
         source, target = next(iter(self.models))
         return {
             "apiKeys": False,
             "charLimit": self.limits.characters,
-            "filesTranslation": False,
+            "filesTranslation": True,
             "frontendTimeout": 500,
             "keyRequired": False,
             "language": {
                 "source": {"code": source, "name": language_name(source)},
                 "target": {"code": target, "name": language_name(target)},
             },
-            "suggestions": False,
-            "supportedFilesFormat": [],
+            "suggestions": suggestions,
+            "supportedFilesFormat": list(EXTENSIONS),
         }
 
     def detect(self, text: str) -> list[dict[str, Any]]:
@@ -69,6 +71,7 @@ class TranslationService:
         return [{"confidence": round(100 * share, 1), "language": language} for language, share in found]
 
     async def translate(self, asked: TranslateRequest) -> dict[str, Any]:
+        asked = self._resolved(asked)
         source, detected = asked.source, None
         if source == AUTO:
             detected = self._detected(asked)
@@ -88,6 +91,7 @@ class TranslationService:
 
     async def attend(self, asked: TranslateRequest) -> str:
         """The page that shows what every head attends to, for one sentence."""
+        asked = self._resolved(asked)
         model = self._model(asked.source, asked.target)
         text = " ".join(" ".join(asked.texts).split())
         if (tokens := model.tokens(text)) > self.limits.attended:
@@ -116,6 +120,12 @@ class TranslationService:
             start += len(own)
             answers.append(_ranked(layout, own, n_best, asked.format == "html"))
         return answers
+
+    def _resolved(self, asked: TranslateRequest) -> TranslateRequest:
+        codes = {AUTO, *(code for pair in self.models for code in pair)}
+        return asked._replace(
+            source=resolve_language(asked.source, codes), target=resolve_language(asked.target, codes - {AUTO})
+        )
 
     def _model(self, source: str, target: str) -> ServedModel:
         if model := self.models.get((source, target)):

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI
-from fastapi.responses import FileResponse
+from fastapi.responses import FileResponse, HTMLResponse
 
 from heedful.version import __version__
 
@@ -126,12 +126,19 @@ def add_spec_routes(app: FastAPI) -> None:
     async def spec() -> dict[str, Any]:
         return SPEC
 
-    @app.get("/docs", include_in_schema=False)
-    async def docs() -> FileResponse:
-        return FileResponse(_SWAGGER_UI / "docs.html", headers={"Content-Security-Policy": DOCS_POLICY})
-
+    page = (_SWAGGER_UI / "docs.html").read_text(encoding="utf-8")
+    # LibreTranslate's page is at /docs/. Its links are relative, so that a proxy may serve it below another path.
+    for path, content in {"/docs": page, "/docs/": page.replace('="docs/', '="')}.items():
+        app.add_api_route(path, _page(content), include_in_schema=False, response_class=HTMLResponse)
     for name, kind in _FILES.items():
         app.add_api_route(f"/docs/{name}", _file(name, kind), include_in_schema=False, response_model=None)
+
+
+def _page(content: str) -> Any:
+    async def page() -> HTMLResponse:
+        return HTMLResponse(content, headers={"Content-Security-Policy": DOCS_POLICY})
+
+    return page
 
 
 def _file(name: str, kind: str) -> Any:

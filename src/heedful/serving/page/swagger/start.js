@@ -1,2 +1,3 @@
-// No validator badge: the page asks this server and no other.
-SwaggerUIBundle({ url: "spec", dom_id: "#api", deepLinking: true, validatorUrl: null });
+// The description is beside the directory of this file. No validator badge: the page asks this server and no other.
+const description = new URL("../spec", document.currentScript.src).href;
+SwaggerUIBundle({ url: description, dom_id: "#api", deepLinking: true, validatorUrl: null });

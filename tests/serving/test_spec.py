@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
+from starlette.types import Scope, Send
 
 from heedful.decoding.translator import Translator
 from heedful.serving.app import create_app
 from heedful.serving.engine import ServedModel
+from heedful.serving.head import HeadAsGet
 from heedful.serving.limits import Limits
 from heedful.serving.service import TranslationService
 
@@ -60,6 +64,24 @@ def test_head_is_get_without_its_body(client: TestClient) -> None:
         assert head.headers["content-type"] == get.headers["content-type"]
     assert client.head("/translate").status_code == 405
     assert client.head("/nothing").status_code == 404
+
+
+def test_head_sends_no_body_to_the_server() -> None:
+    """Test clients and uvicorn drop it as well; other servers need not."""
+
+    async def app(scope: Scope, receive: Any, send: Send) -> None:
+        assert scope["method"] == "GET"
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"3")]})
+        await send({"type": "http.response.body", "body": b"abc"})
+
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    asyncio.run(HeadAsGet(app)({"type": "http", "method": "HEAD"}, None, send))  # type: ignore[arg-type]
+    assert sent[0]["headers"] == [(b"content-length", b"3")]
+    assert sent[1]["body"] == b""
 
 
 def test_settings_name_the_files(client: TestClient) -> None:

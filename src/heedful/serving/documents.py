@@ -80,7 +80,7 @@ def _srt(text: str) -> Document:
     """Numbers, timings and blank lines stay. The lines of a cue are one text, except that each speaker has his own."""
     document = Document([], [], is_html=True, is_srt=True)
     for lines in _srt_blocks(text.splitlines(keepends=True)):
-        if not _TIMING.match(lines[0]) or len(lines) == 1:
+        if not _TIMING.match(lines[0]):
             document.parts.extend(lines)
             continue
         document.parts.append(lines[0])

@@ -17,7 +17,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Message
 
 from heedful.serving.batcher import OverloadError
-from heedful.serving.documents import EXTENSIONS, Document, read_document
+from heedful.serving.file_formats import EXTENSIONS, Document, read_document
 from heedful.serving.file_store import FileStore
 from heedful.serving.limits import Limits
 from heedful.serving.requests import RequestError, TranslateRequest, missing

@@ -9,8 +9,8 @@ from typing import Any
 
 from heedful.errors import InputError, UsageError
 from heedful.serving.batcher import Batcher
-from heedful.serving.documents import EXTENSIONS
 from heedful.serving.engine import ServedModel
+from heedful.serving.file_formats import EXTENSIONS
 from heedful.serving.language_codes import resolve_language
 from heedful.serving.limits import Limits
 from heedful.serving.requests import RequestError, TranslateRequest

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.serving.documents import EXTENSIONS, read_document
+from heedful.serving.file_formats import EXTENSIONS, read_document
 from heedful.serving.markup import html_runs
 
 

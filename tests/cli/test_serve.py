@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import urllib.error
+import urllib.parse
 import urllib.request
 from pathlib import Path
 
@@ -147,3 +148,30 @@ def test_without_the_extra(run: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
     monkeypatch.setitem(sys.modules, "fastapi", None)
     assert main(["serve", str(run)]) == 2
     assert "pip install 'heedful[serve]'" in capsys.readouterr().err
+
+
+def test_suggestions_are_written_to_the_file(run: Path, tmp_path: Path) -> None:
+    path = tmp_path / "suggestions.jsonl"
+    program = [sys.executable, "-m", "heedful", "serve", str(run), "--port", "0", "--suggestions", str(path)]
+    process = subprocess.Popen(program, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    try:
+        fields = {"q": "a", "s": "b", "source": "source", "target": "target"}
+        address = process.stderr.readline().split()[4]
+        with urllib.request.urlopen(
+            f"{address}/suggest", urllib.parse.urlencode(fields).encode(), timeout=30
+        ) as answer:
+            assert json.load(answer) == {"success": True}
+        assert json.loads(path.read_text(encoding="utf-8")) == fields
+        process.terminate()
+        assert process.communicate(timeout=30) == ("", "")
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_a_file_for_suggestions_that_cannot_be_written(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["serve", str(run), "--port", "0", "--suggestions", str(tmp_path)]) == 4
+    assert "Is a directory. Choose another file." in capsys.readouterr().err

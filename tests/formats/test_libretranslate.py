@@ -6,12 +6,7 @@ They have an environment of their own (.venv-libretranslate): their pins and our
 from __future__ import annotations
 
 import json
-import os
-import socket
 import subprocess
-import sys
-import time
-import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
@@ -20,37 +15,17 @@ from typing import Any
 
 import pytest
 import sentencepiece
+from libretranslate_server import THEIRS, heedful_serve, libretranslate, new_home
 
 import heedful
-from heedful.cli.main import main
 
 pytestmark = pytest.mark.formats
-THEIRS = Path(__file__).parents[2] / ".venv-libretranslate" / "bin"
 SENTENCES = [
     "The old man is looking for his red hat.",
     "Why did the teacher give the small child the new book?",
     "They are reading a long letter.",
 ]
 LINES = [*SENTENCES, " ".join(SENTENCES), "", f"{SENTENCES[0]}\n{SENTENCES[2]}"]
-
-
-@pytest.fixture(scope="module")
-def packages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Both directions, of one model that knows a little of the built-in pair; and the same as CTranslate2."""
-    if not (THEIRS / "libretranslate").exists():
-        pytest.skip("LibreTranslate is not installed: make formats")
-    top = tmp_path_factory.mktemp("packages")
-    small = {"model.N": 2, "model.d_model": 64, "model.d_ff": 128, "model.h": 4, "training.steps": 150}
-    run = heedful.train(
-        out=top / "run",
-        overrides={"data.builtin": True, "data.builtin_pairs": 5_000, "training.validate_every": 150, **small},
-        device="cpu",
-    )
-    for name, languages in {"en_de": ("en", "de"), "de_en": ("de", "en")}.items():
-        options = ["--to", "argos", "--out", str(top / f"{name}.argosmodel"), "--languages", *languages]
-        assert main(["export", str(run.path), *options]) == 0
-    assert main(["export", str(run.path), "--to", "ctranslate2", "--out", str(top / "ct2")]) == 0
-    return {name: top / name for name in ("run", "en_de.argosmodel", "de_en.argosmodel", "ct2")}
 
 
 @pytest.fixture(scope="module")
@@ -69,12 +44,7 @@ def expected(packages: dict[str, Path]) -> list[str]:
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """An environment in which everything they keep is below a new directory, and every way out is a closed door."""
-    directory = str(tmp_path_factory.mktemp("home"))
-    kept = {name: value for name, value in os.environ.items() if "proxy" not in name.lower()}
-    door = "http://127.0.0.1:9"
-    kept |= {"http_proxy": door, "https_proxy": door, "all_proxy": door, "no_proxy": "127.0.0.1"}
-    return {**kept, "HOME": directory, "XDG_DATA_HOME": directory, "XDG_CONFIG_HOME": directory, "OMP_NUM_THREADS": "1"}
+    return new_home(tmp_path_factory.mktemp("home"))
 
 
 @pytest.fixture(scope="module")
@@ -99,36 +69,8 @@ def test_argos_translate(translated: list[str], expected: list[str]) -> None:
 @pytest.fixture(scope="module")
 def server(translated: list[str], home: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """LibreTranslate itself, with the packages that were installed."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    directory = tmp_path_factory.mktemp("server")
-    with (directory / "log").open("wb") as log:
-        process = subprocess.Popen(
-            [THEIRS / "libretranslate", "--host", "127.0.0.1", "--port", str(port), "--disable-files-translation"],
-            env=home,
-            cwd=directory,
-            stdout=log,
-            stderr=log,
-        )
-    address = f"http://127.0.0.1:{port}"
-    try:
-        for _ in range(300):
-            if process.poll() is not None or answers(address):
-                break
-            time.sleep(0.2)
-        assert answers(address), (directory / "log").read_text()
+    with libretranslate(home, tmp_path_factory.mktemp("server"), "--disable-files-translation") as address:
         yield address
-    finally:
-        process.terminate()
-        process.wait(20)
-
-
-def answers(address: str) -> bool:
-    try:
-        return bool(urllib.request.urlopen(f"{address}/languages", timeout=5).status == 200)
-    except (urllib.error.URLError, OSError):
-        return False
 
 
 def posted(address: str, **fields: str) -> Any:
@@ -149,18 +91,11 @@ def test_libretranslate(server: str, expected: list[str]) -> None:
 
 def test_its_client_speaks_to_our_server(packages: dict[str, Path], home: dict[str, str]) -> None:
     """libretranslatepy, as it installs, and `heedful serve`."""
-    program = [sys.executable, "-m", "heedful", "serve", str(packages["run"]), "--port", "0"]
-    process = subprocess.Popen(program, stderr=subprocess.PIPE, text=True)
-    assert process.stderr is not None
-    try:
-        address = process.stderr.readline().split()[4]
+    with heedful_serve(packages["run"]) as address:
         said = subprocess.run(
             [THEIRS / "python", Path(__file__).parent / "client.py", address, *SENTENCES],
             env=home, capture_output=True, text=True, timeout=60, check=True,
         )  # fmt: skip
-    finally:
-        process.terminate()
-        process.communicate(timeout=30)
     found = json.loads(said.stdout)
     assert found["translated"] == [one.text for one in heedful.load(packages["run"]).translate(SENTENCES)]
     assert found["detected"][0]["language"] == "en"

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from heedful.serving.bodies import read_fields
 from heedful.serving.limits import Limits
 from heedful.serving.requests import RequestError, detect_request, translate_request
 
@@ -21,23 +22,25 @@ def test_a_list_is_a_list() -> None:
 
 
 BAD_FIELDS: list[tuple[dict[str, Any], str]] = [
-    ({"q": None}, "q is missing"),
+    ({"q": None}, "Invalid request: missing q parameter"),
+    ({"q": ""}, "missing q parameter"),
+    ({"q": []}, "missing q parameter"),
     ({"q": 1}, "a text or a list"),
     ({"q": ["a", None]}, "a text or a list"),
-    ({"q": ["a"] * 3}, "3 texts, more than the 2"),
-    ({"q": "x" * 11}, "11 characters, more than the 10"),
-    ({"q": ["x" * 5, "x" * 6]}, "11 characters"),
+    ({"q": ["a"] * 3}, r"Invalid request: request \(3\) exceeds text limit \(2\)"),
+    ({"q": "x" * 11}, r"Invalid request: request \(11\) exceeds text limit \(10\)"),
+    ({"q": ["x" * 5, "x" * 6]}, r"request \(11\) exceeds"),
     ({"q": "\ud800"}, "lone surrogate"),
-    ({"source": None}, "source is missing"),
-    ({"source": ""}, "source is missing"),
+    ({"source": None}, "Invalid request: missing source parameter"),
+    ({"source": ""}, "missing source parameter"),
+    ({"target": ""}, "missing target parameter"),
     ({"target": ["de"]}, "target must be a text"),
-    ({"format": "pdf"}, '"text" or "html"'),
-    ({"alternatives": 4}, "from 0 to 3"),
-    ({"alternatives": -1}, "from 0 to 3"),
-    ({"alternatives": float("nan")}, "from 0 to 3"),
-    ({"alternatives": True}, "from 0 to 3"),
-    ({"alternatives": 1.5}, "from 0 to 3"),
-    ({"alternatives": "two"}, "from 0 to 3"),
+    ({"format": "pdf"}, "^pdf format is not supported$"),
+    ({"alternatives": 4}, "Invalid request: alternatives parameter must be <= 3"),
+    ({"alternatives": float("nan")}, "Invalid request: alternatives parameter is not a number"),
+    ({"alternatives": float("inf")}, "is not a number"),
+    ({"alternatives": [1]}, "is not a number"),
+    ({"alternatives": "two"}, "is not a number"),
 ]
 
 
@@ -51,6 +54,19 @@ def test_fields_that_are_refused(fields: dict[str, Any], said: str) -> None:
 def test_what_is_exactly_at_the_limit_is_taken() -> None:
     asked = translate_request({**GOOD, "q": ["x" * 5, "x" * 5], "alternatives": 3}, LIMITS)
     assert asked.texts == ["xxxxx", "xxxxx"]
+
+
+@pytest.mark.parametrize(("given", "number"), [(-1, 0), ("2", 2), (2.0, 2), (1.5, 1), (None, 0), ("", 0)])
+def test_alternatives_are_read_as_libretranslate_reads_them(given: Any, number: int) -> None:
+    assert translate_request({**GOOD, "alternatives": given}, LIMITS).alternatives == number
+
+
+def test_a_request_without_a_body_may_have_its_fields_in_the_query() -> None:
+    """curl -X POST 'http://127.0.0.1:5000/translate?q=…' sends no Content-Type."""
+    asked = translate_request(read_fields(b"", "", "q=a&source=en&target=de"), LIMITS)
+    assert (asked.texts, asked.source, asked.target) == (["a"], "en", "de")
+    with pytest.raises(RequestError, match="Not valid JSON"):
+        read_fields(b"", "application/json", "q=a")
 
 
 def test_detection_takes_a_list_as_one_text() -> None:

@@ -162,6 +162,9 @@ def _serve_options(parser: _Parser) -> None:
     access.add_argument(
         "--rate-limit", type=int, metavar="N", help="requests per minute and client (default: no limit)"
     )
+    parser.add_argument(
+        "--suggestions", metavar="FILE", help="append translations that users suggest to this file, as JSON lines"
+    )
 
 
 def _export_options(parser: _Parser) -> None:

@@ -22,6 +22,7 @@ def serve(arguments: argparse.Namespace) -> None:
         from heedful.serving.request_log import RequestLog
         from heedful.serving.server import bind, run
         from heedful.serving.service import TranslationService
+        from heedful.serving.suggestions import Suggestions
     except ModuleNotFoundError as error:
         raise UsageError(f"Serving needs {error.name}: pip install 'heedful[serve]'.") from None
     if arguments.rate_limit is not None and arguments.rate_limit < 1:
@@ -35,6 +36,8 @@ def serve(arguments: argparse.Namespace) -> None:
         rate_limit=arguments.rate_limit,
         trusted_proxies=proxies_from(arguments.trusted_proxy),
     )
+    file = arguments.suggestions
+    suggestions = Suggestions(Path(file), limits.suggestions_bytes) if file else None
     with bind(arguments.host, arguments.port) as listener:
         models = [ServedModel(_loaded(name), arguments.engine) for name in arguments.models]
         service = TranslationService(models, limits)
@@ -46,7 +49,7 @@ def serve(arguments: argparse.Namespace) -> None:
             print(f"{pairs} on {address} (Ctrl-C stops the server)", file=sys.stderr, flush=True)
 
         log = RequestLog()
-        run(create_app(service, access=access, request_log=log), listener, limits, ready)
+        run(create_app(service, suggestions, access=access, request_log=log), listener, limits, ready)
         log.close()
 
 

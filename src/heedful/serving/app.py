@@ -1,6 +1,7 @@
 """The HTTP API, which is LibreTranslate's, and the web app.
 
 POST /translate · POST /detect · GET /languages · /health · /frontend/settings · /metrics · / · /attend
+Files, suggestions and the API's description have modules of their own.
 """
 
 from __future__ import annotations
@@ -23,13 +24,17 @@ from heedful.serving import schema
 from heedful.serving.access import Access
 from heedful.serving.batcher import OverloadError
 from heedful.serving.bodies import read_body, read_fields, request_fields
+from heedful.serving.files import add_file_routes
 from heedful.serving.guard import Guard, SecurityHeaders
+from heedful.serving.head import HeadAsGet
 from heedful.serving.limits import Limits
 from heedful.serving.metrics import Metrics, Timed
 from heedful.serving.pages import SECURITY_HEADERS, content_policy, html_page
 from heedful.serving.request_log import RequestLog
 from heedful.serving.requests import RequestError, detect_request, sentence_number, translate_request
 from heedful.serving.service import TranslationService
+from heedful.serving.spec import add_spec_routes
+from heedful.serving.suggestions import Suggestions, add_suggestion_routes
 from heedful.version import __version__
 from heedful.views.attention_page import attention_template
 
@@ -39,7 +44,11 @@ _CLIENT_DISCONNECTED = 499  # for the metrics: the client has closed the connect
 
 
 def create_app(
-    service: TranslationService, *, access: Access | None = None, request_log: RequestLog | None = None
+    service: TranslationService,
+    suggestions: Suggestions | None = None,
+    *,
+    access: Access | None = None,
+    request_log: RequestLog | None = None,
 ) -> FastAPI:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -53,7 +62,10 @@ def create_app(
     metrics = Metrics(service.batcher)
     _add_translation(app, service, metrics)
     _add_pages(app)
-    _add_facts(app, service, metrics, access)
+    _add_facts(app, service, metrics, access, suggestions is not None)
+    add_file_routes(app, service)
+    add_suggestion_routes(app, suggestions, service.limits, _fields)
+    add_spec_routes(app)
     _add_errors(app)
     _add_middleware(app, metrics, access, request_log)
     return app
@@ -70,6 +82,7 @@ def _add_middleware(app: FastAPI, metrics: Metrics, access: Access, request_log:
             path = scope.get("raw_path", b"").partition(b"?")[0].decode("latin-1")
             request_log.note(access.client(scope), scope["method"], path, status, seconds)
 
+    app.add_middleware(HeadAsGet)
     app.add_middleware(Guard, access=access)
     if access.cors_origins:
         app.add_middleware(
@@ -115,7 +128,9 @@ def _add_pages(app: FastAPI) -> None:
         return html_page(page, policy)
 
 
-def _add_facts(app: FastAPI, service: TranslationService, metrics: Metrics, access: Access) -> None:
+def _add_facts(
+    app: FastAPI, service: TranslationService, metrics: Metrics, access: Access, has_suggestions: bool
+) -> None:
     @app.get("/languages")
     async def languages() -> list[dict[str, Any]]:
         return service.languages()
@@ -127,7 +142,7 @@ def _add_facts(app: FastAPI, service: TranslationService, metrics: Metrics, acce
     @app.get("/frontend/settings")
     async def settings() -> dict[str, Any]:
         has_keys = bool(access.api_keys)
-        return {**service.settings(), "apiKeys": has_keys, "keyRequired": has_keys}
+        return {**service.settings(has_suggestions), "apiKeys": has_keys, "keyRequired": has_keys}
 
     @app.get("/metrics", response_class=PlainTextResponse)
     async def metrics_page(request: Request) -> Response:

@@ -51,7 +51,7 @@ def _check_separators(body: bytes, limits: Limits) -> None:
 def read_fields(body: bytes, content_type: str, query: str = "") -> Mapping[str, Any]:
     """Parse a body by its content type. LibreTranslate's own clients send forms, most others JSON."""
     kind = content_type.partition(";")[0].strip().lower()
-    if kind == "application/x-www-form-urlencoded":
+    if kind == "application/x-www-form-urlencoded" or (not body and kind != "application/json"):
         return _form(_urlencoded(query) + _urlencoded(_text(body)))
     if kind == "multipart/form-data":
         parts = parse_multipart(body, content_type)
@@ -65,7 +65,7 @@ def read_fields(body: bytes, content_type: str, query: str = "") -> Mapping[str,
     except ValueError as error:
         raise RequestError(f"Not valid JSON: {error}.") from None
     if not isinstance(content, dict):
-        raise RequestError("The body must be a JSON object.")
+        raise RequestError("Invalid JSON format")  # the words of LibreTranslate
     return content
 
 

@@ -20,6 +20,11 @@ class RequestError(HeedfulError):
         self.status, self.headers = status, headers or {}
 
 
+def missing(name: str) -> RequestError:
+    """Clients of LibreTranslate compare this and the other sentences that begin with "Invalid request"."""
+    return RequestError(f"Invalid request: missing {name} parameter")
+
+
 class TranslateRequest(NamedTuple):
     texts: list[str]
     is_list: bool  # whether q was a list: the response then has lists too
@@ -33,7 +38,7 @@ def translate_request(fields: Mapping[str, Any], limits: Limits) -> TranslateReq
     texts, is_list = _texts(fields, limits)
     kind = _word(fields, "format", "text")
     if kind not in FORMATS:
-        raise RequestError(f'format must be "text" or "html", not "{kind}".')
+        raise RequestError(f"{kind} format is not supported")
     source, target = _word(fields, "source").lower(), _word(fields, "target").lower()
     return TranslateRequest(texts, is_list, source, target, kind, _alternatives(fields, limits))
 
@@ -53,16 +58,16 @@ def detect_request(fields: Mapping[str, Any], limits: Limits) -> str:
 
 def _texts(fields: Mapping[str, Any], limits: Limits) -> tuple[list[str], bool]:
     given = fields.get("q")
-    if given is None:
-        raise RequestError("q is missing: the text to translate.")
+    if given is None or given in ("", []):
+        raise missing("q")
     texts = given if isinstance(given, list) else [given]
     if not all(isinstance(text, str) for text in texts):
         raise RequestError("q must be a text or a list of texts.")
     if len(texts) > limits.texts:
-        raise RequestError(f"q has {len(texts):,} texts, more than the {limits.texts:,} of a request.")
+        raise _too_much(len(texts), limits.texts)
     characters = sum(map(len, texts))
     if characters > limits.characters:
-        raise RequestError(f"q has {characters:,} characters, more than the {limits.characters:,} of a request.")
+        raise _too_much(characters, limits.characters)
     try:
         for text in texts:
             check_text(text, "q")
@@ -71,11 +76,15 @@ def _texts(fields: Mapping[str, Any], limits: Limits) -> tuple[list[str], bool]:
     return texts, isinstance(given, list)
 
 
+def _too_much(size: int, most: int) -> RequestError:
+    return RequestError(f"Invalid request: request ({size}) exceeds text limit ({most})")
+
+
 def _word(fields: Mapping[str, Any], name: str, default: str | None = None) -> str:
     value = fields.get(name, default)
     if value is None or value == "":
         if default is None:
-            raise RequestError(f"{name} is missing.")
+            raise missing(name)
         return default
     if not isinstance(value, str):
         raise RequestError(f"{name} must be a text.")
@@ -83,11 +92,10 @@ def _word(fields: Mapping[str, Any], name: str, default: str | None = None) -> s
 
 
 def _alternatives(fields: Mapping[str, Any], limits: Limits) -> int:
-    given = fields.get("alternatives") or 0
-    if isinstance(given, str) and given.isdecimal() and len(given) < 10:
-        given = int(given)
-    if isinstance(given, float) and given.is_integer():
-        given = int(given)
-    if not isinstance(given, int) or isinstance(given, bool) or not 0 <= given <= limits.alternatives:
-        raise RequestError(f"alternatives must be a number from 0 to {limits.alternatives}.")
-    return given
+    try:
+        number = max(0, int(fields.get("alternatives") or 0))
+    except (TypeError, ValueError, OverflowError):
+        raise RequestError("Invalid request: alternatives parameter is not a number") from None
+    if number > limits.alternatives:
+        raise RequestError(f"Invalid request: alternatives parameter must be <= {limits.alternatives}")
+    return number

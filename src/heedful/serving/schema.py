@@ -29,6 +29,14 @@ ATTEND = _object(
     target=_FIELDS["target"],
     sentence={"type": "integer", "minimum": 1, "default": 1, "description": "which sentence of q is shown"},
 )
+SUGGEST = _object(["q", "s", "source", "target"], q=_TEXT, s=_TEXT, source=_TEXT, target=_TEXT)
+FILE = _object(
+    ["file", "source", "target"],
+    file={"type": "string", "format": "binary", "description": "a .txt, .html or .srt file in UTF-8"},
+    source=_FIELDS["source"],
+    target=_FIELDS["target"],
+    api_key=_FIELDS["api_key"],
+)
 
 _ERROR = {"content": {"application/json": {"schema": _object(["error"], error=_TEXT)}}}
 ERRORS: dict[int | str, dict[str, Any]] = {
@@ -39,6 +47,10 @@ ERRORS: dict[int | str, dict[str, Any]] = {
     421: {"description": "the Host header names another server", **_ERROR},
     429: {"description": "above the rate limit; Retry-After says when to try again", **_ERROR},
     503: {"description": "busy; Retry-After says when to try again", **_ERROR},
+}
+SUGGEST_ERRORS: dict[int | str, dict[str, Any]] = {
+    403: {"description": "suggestions are disabled on this server", **_ERROR},
+    507: {"description": "the file of suggestions has reached its limit, or the disk is full", **_ERROR},
 }
 
 
@@ -54,3 +66,8 @@ def query(content: dict[str, Any]) -> dict[str, Any]:
         for name, field in content["properties"].items()
     ]
     return {"parameters": parameters}
+
+
+def multipart(content: dict[str, Any]) -> dict[str, Any]:
+    """An operation whose body is a form with a file."""
+    return {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": content}}}}

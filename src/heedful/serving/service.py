@@ -12,6 +12,8 @@ from heedful.serving.alignment import align_words
 from heedful.serving.batcher import Batcher
 from heedful.serving.documents import Document, HtmlDocument, TextDocument
 from heedful.serving.engine import ServedModel
+from heedful.serving.file_formats import EXTENSIONS
+from heedful.serving.language_codes import resolve_language
 from heedful.serving.limits import Limits
 from heedful.serving.requests import RequestError, TranslateRequest
 from heedful.text.languages import language_name
@@ -46,20 +48,20 @@ class TranslationService:
             for code in codes
         ]
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self, suggestions: bool = False) -> dict[str, Any]:
         source, target = next(iter(self.models))
         return {
             "apiKeys": False,
             "charLimit": self.limits.characters,
-            "filesTranslation": False,
+            "filesTranslation": True,
             "frontendTimeout": 500,
             "keyRequired": False,
             "language": {
                 "source": {"code": source, "name": language_name(source)},
                 "target": {"code": target, "name": language_name(target)},
             },
-            "suggestions": False,
-            "supportedFilesFormat": [],
+            "suggestions": suggestions,
+            "supportedFilesFormat": list(EXTENSIONS),
         }
 
     def detect(self, text: str) -> list[dict[str, Any]]:
@@ -70,6 +72,7 @@ class TranslationService:
         return [{"confidence": round(100 * share, 1), "language": language} for language, share in found]
 
     async def translate(self, asked: TranslateRequest) -> dict[str, Any]:
+        asked = self._resolved(asked)
         source, detected = asked.source, None
         if source == AUTO:
             detected = await asyncio.to_thread(self._detected, asked)
@@ -89,7 +92,10 @@ class TranslationService:
 
     async def attend(self, asked: TranslateRequest, sentence: int) -> str:
         """The attention page of one sentence of a text; the page offers the others."""
-        source = self._detected(asked)["language"] if asked.source == AUTO else asked.source
+        asked = self._resolved(asked)
+        source = asked.source
+        if source == AUTO:
+            source = (await asyncio.to_thread(self._detected, asked))["language"]
         model = self._model(source, asked.target)
         text = "\n".join(asked.texts)
         segments = (await asyncio.to_thread(model.translator.segment, text)).segments
@@ -129,6 +135,12 @@ class TranslationService:
             align = partial(align_words, model.translator, document.segments[number], translations[number])
             aligned[number] = await self.batcher.run(align)
         return await asyncio.to_thread(document.fill, translations, aligned)
+
+    def _resolved(self, asked: TranslateRequest) -> TranslateRequest:
+        codes = {AUTO, *(code for pair in self.models for code in pair)}
+        return asked._replace(
+            source=resolve_language(asked.source, codes), target=resolve_language(asked.target, codes - {AUTO})
+        )
 
     def _model(self, source: str, target: str) -> ServedModel:
         if model := self.models.get((source, target)):

@@ -1,0 +1,105 @@
+"""POST /suggest: better translations that users send, appended to a file of JSON lines."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from fastapi import APIRouter, FastAPI, Request
+
+from heedful.errors import InputError, MachineError
+from heedful.serving.limits import Limits
+from heedful.serving.requests import RequestError
+from heedful.serving.schema import ERRORS, SUGGEST, SUGGEST_ERRORS, body
+from heedful.text.lines import check_text
+
+ReadFields = Callable[[Request, Limits], Awaitable[Mapping[str, Any]]]
+_LONGEST_CODE = 35  # characters of a language code (RFC 5646, section 4.4.1)
+
+
+class Suggestions:
+    """A file to which one process appends. Each suggestion is on disk before it is acknowledged."""
+
+    def __init__(self, path: Path, most_bytes: int) -> None:
+        self.path, self.most_bytes = path, most_bytes
+        self.lock = asyncio.Lock()
+        try:
+            self.file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            self._end_last_line()
+        except OSError as error:
+            raise MachineError(f"Cannot write suggestions to {path}: {error.strerror}. Choose another file.") from None
+
+    def _end_last_line(self) -> None:
+        """A crash may have left half a line; the next suggestion must not continue it."""
+        size = os.fstat(self.file).st_size
+        if size and os.pread(self.file, 1, size - 1) != b"\n":
+            os.write(self.file, b"\n")
+
+    async def add(self, suggestion: Mapping[str, str]) -> None:
+        # ASCII only: no character in the line is a line end to any reader, U+2028 included.
+        line = json.dumps(suggestion, ensure_ascii=True).encode("ascii") + b"\n"
+        async with self.lock:
+            await asyncio.to_thread(self._append, line)
+
+    def _append(self, line: bytes) -> None:
+        size = os.fstat(self.file).st_size
+        if size + len(line) > self.most_bytes:
+            raise RequestError(f"The suggestions have reached their limit of {self.most_bytes:,} bytes.", 507)
+        try:
+            written = os.write(self.file, line)
+            os.fsync(self.file)
+        except OSError as error:
+            os.ftruncate(self.file, size)
+            raise RequestError(f"The suggestion could not be saved: {error.strerror}.", 507) from None
+        if written < len(line):  # the disk is full: half a line is worse than none
+            os.ftruncate(self.file, size)
+            raise RequestError("The suggestion could not be saved: the disk is full.", 507)
+
+    def close(self) -> None:
+        os.close(self.file)
+
+
+def suggest_request(fields: Mapping[str, Any], limits: Limits) -> dict[str, str]:
+    """Return q, s, source and target, or raise what LibreTranslate says about a missing one."""
+    most = {"q": limits.characters, "s": limits.characters, "source": _LONGEST_CODE, "target": _LONGEST_CODE}
+    for name, characters in most.items():
+        value = fields.get(name)
+        if not value:
+            raise RequestError(f"Invalid request: missing {name} parameter")
+        if not isinstance(value, str):
+            raise RequestError(f"Invalid request: {name} parameter is not a text")
+        if len(value) > characters:
+            raise RequestError(f"Invalid request: {name} ({len(value)}) exceeds text limit ({characters})")
+        try:
+            check_text(value, name)
+        except InputError as error:
+            raise RequestError(str(error)) from None
+    return {name: fields[name] for name in most}
+
+
+def add_suggestion_routes(
+    app: FastAPI, suggestions: Suggestions | None, limits: Limits, read_fields: ReadFields
+) -> None:
+    """Add POST /suggest. Without `suggestions` it answers 403."""
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        if suggestions is not None:
+            suggestions.close()
+
+    routes = APIRouter(lifespan=lifespan)
+
+    @routes.post("/suggest", openapi_extra=body(SUGGEST), responses=ERRORS | SUGGEST_ERRORS)
+    async def suggest(request: Request) -> dict[str, bool]:
+        if suggestions is None:
+            raise RequestError("Suggestions are disabled on this server.", 403)
+        await suggestions.add(suggest_request(await read_fields(request, limits), limits))
+        return {"success": True}
+
+    app.include_router(routes)

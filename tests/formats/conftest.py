@@ -1,0 +1,30 @@
+"""The real LibreTranslate and our packages for it. It has an environment of its own: `make formats`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from libretranslate_server import THEIRS
+
+import heedful
+from heedful.cli.main import main
+
+
+@pytest.fixture(scope="session")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Both directions, of one model that knows a little of the built-in pair; and the same as CTranslate2."""
+    if not (THEIRS / "libretranslate").exists():
+        pytest.skip("LibreTranslate is not installed: make formats")
+    top = tmp_path_factory.mktemp("packages")
+    small = {"model.N": 2, "model.d_model": 64, "model.d_ff": 128, "model.h": 4, "training.steps": 150}
+    run = heedful.train(
+        out=top / "run",
+        overrides={"data.builtin": True, "data.builtin_pairs": 5_000, "training.validate_every": 150, **small},
+        device="cpu",
+    )
+    for name, languages in {"en_de": ("en", "de"), "de_en": ("de", "en")}.items():
+        options = ["--to", "argos", "--out", str(top / f"{name}.argosmodel"), "--languages", *languages]
+        assert main(["export", str(run.path), *options]) == 0
+    assert main(["export", str(run.path), "--to", "ctranslate2", "--out", str(top / "ct2")]) == 0
+    return {name: top / name for name in ("run", "en_de.argosmodel", "de_en.argosmodel", "ct2")}

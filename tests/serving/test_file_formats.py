@@ -1,0 +1,142 @@
+"""Files taken apart and put together again."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heedful.serving.file_formats import EXTENSIONS, read_document
+from heedful.serving.markup import html_runs
+
+
+def shouted(text: str, extension: str, most: int = 1_000) -> str:
+    """Translate to capitals; tags and entities stay."""
+    document = read_document(text, extension, most)
+    return document.filled([one.upper() if "<" not in one and "&" not in one else one for one in document.texts()])
+
+
+def test_plain_text_keeps_its_lines_and_spaces() -> None:
+    assert shouted("  a b. \r\n\r\n\tc\n", ".txt") == "  A B. \r\n\r\n\tC\n"
+    assert read_document("one\ntwo\n", ".txt", 1_000).texts() == ["one", "two"]
+
+
+def test_a_long_line_is_cut_where_sentences_end() -> None:
+    line = "One is here. Two is there. Three is gone."
+    assert read_document(line, ".txt", 20).texts() == ["One is here.", "Two is there.", "Three is gone."]
+    assert read_document(line, ".txt", 100).texts() == [line]
+
+
+SRT = """1
+00:00:01,000 --> 00:00:02,500 X1:1
+the old man is
+looking for his red hat
+
+2
+00:00:03.000 --> 00:00:04.000
+- why?
+- because 3 < 4 & so on.
+
+3
+00:00:05,000 --> 00:00:06,000
+{\\an8}<i>far</i> away
+
+4
+00:00:07,000 --> 00:00:08,000
+
+5
+00:00:09,000 --> 00:00:10,000
+no blank line at the end"""
+
+
+def test_subtitles_keep_numbers_timings_and_blank_lines() -> None:
+    document = read_document(SRT, ".srt", 1_000)
+    assert document.texts() == [
+        "the old man is looking for his red hat",
+        "why?",
+        "because 3 &lt; 4 &amp; so on.",
+        "<i>far</i> away",
+        "no blank line at the end",
+    ]
+    found = document.filled(
+        ["DER ALTE MANN SUCHT HUT", "WARUM?", "WEIL 3 &lt; 4 &amp; SO.", "<i>WEIT</i> WEG", "KEINE LEERE ZEILE"]
+    )
+    assert found == (
+        SRT.replace("the old man is\nlooking for his red hat", "DER ALTE MANN\nSUCHT HUT")
+        .replace("why?", "WARUM?")
+        .replace("because 3 < 4 & so on.", "WEIL 3 < 4 & SO.")
+        .replace("<i>far</i> away", "<i>WEIT</i> WEG")
+        .replace("no blank line at the end", "KEINE LEERE ZEILE")
+    )
+
+
+def test_subtitles_with_windows_line_ends() -> None:
+    text = "1\r\n00:00:01,000 --> 00:00:02,000\r\na b\r\n\r\n2\r\n00:00:03,000 --> 00:00:04,000\r\nc\r\n"
+    assert shouted(text, ".srt") == text.replace("a b", "A B").replace("c\r", "C\r")
+
+
+@pytest.mark.parametrize("translation", ["", "x", "one-very-long-word-that-cannot-be-broken and more of it"])
+def test_a_cue_never_gets_more_lines(translation: str) -> None:
+    document = read_document("00:00:01,000 --> 00:00:02,000\na\nb\n", ".srt", 1_000)
+    timing, *lines = document.filled([translation]).split("\n")
+    assert timing == "00:00:01,000 --> 00:00:02,000"
+    assert len(lines) <= 3
+    assert " ".join(lines).split() == translation.split()
+
+
+PAGE = """<!DOCTYPE html>
+<html><head><title>A &amp; b</title><style>p > b {}</style>
+<script>if (a < b) { "</p>" }</script></head>
+<body class="x > y"><!-- not <p>text</p> --><h1>Head</h1>
+<p>One <b>two</b> three.<br>Four</p><pre>as is</pre><ul><li>five<li>6</ul><b><p>seven</p></b></body></html>
+"""
+
+
+def test_a_page_is_cut_between_its_blocks() -> None:
+    assert [text.strip() for text, is_text in html_runs(PAGE) if is_text] == [
+        *("A &amp; b", "Head", "One <b>two</b> three.", "Four", "five", "seven"),
+    ]
+    assert read_document(PAGE, ".html", 1_000).is_html
+
+
+@pytest.mark.parametrize(
+    ("page", "texts"),
+    [
+        ("<p>a <i>b <b>c</i> d</b> e", ["a ", "b ", "c", " d", " e"]),  # wrongly nested: each text by itself
+        ("<p>a <!-- b", ["a "]),  # an unclosed comment, script or tag runs to the end
+        ("<p>a<script>b", ["a"]),
+        ("<p>a<p b", ["a"]),
+        ("a < b <p>c", ["a < b ", "c"]),
+        ("<p title='x > y'>a", ["a"]),
+        ("<p x=it's>a</p>it's", ["a", "it's"]),
+        ("<P>a<BR>b</P><SCRIPT>c</ScRiPt >d", ["a", "b", "d"]),
+        ("<p>see <img src=x> here</p>", ["see <img src=x> here"]),
+        ("<p>&nbsp;</p><p>&eacute;</p><p>12</p>", ["&eacute;"]),
+    ],
+)
+def test_pages_as_browsers_read_them(page: str, texts: list[str]) -> None:
+    assert [text for text, is_text in html_runs(page) if is_text] == texts
+
+
+_TAGS = ("<p>", "</p>", "<b>", "</b>", "<", ">", "</", "<!--", "-->", "<!x", "<script>", "</script>", '="', "'")
+_OTHERS = ("a", " ", "&amp;", "\n", "\r\n", "1\n00:00:01,000 --> 00:00:02,000\n", "- a", "{\\an8}", "\u2028", ". B")
+_MARKUP = st.lists(st.sampled_from(_TAGS + _OTHERS))
+
+
+@given(_MARKUP.map("".join), st.sampled_from(EXTENSIONS))
+def test_whatever_is_not_text_stays(text: str, extension: str) -> None:
+    document = read_document(text, extension, 20)
+    assert "".join(document.parts) == text
+    if extension != ".srt":
+        assert document.filled(document.texts()) == text
+
+
+@pytest.mark.parametrize("part", ["<!--", "<a b='", '<a b="', "<script>", "<b>", "</", "<!", "<pre></pre", "<p =", "&"])
+def test_time_grows_with_the_page_not_with_its_square(part: str) -> None:
+    """A quadratic scanner would need minutes for a megabyte."""
+    began = time.process_time()
+    for _ in html_runs(part * (1_000_000 // len(part))):
+        pass
+    assert time.process_time() - began < 20

@@ -75,11 +75,11 @@ def test_a_long_file_is_translated_in_several_requests(served: ServedModel) -> N
     calls: list[int] = []
 
     class Counting(Shouting):
-        def search(self, sentences: list[str], n_best: int) -> list[list[str]]:
-            calls.append(len(sentences))
-            return super().search(sentences, n_best)
+        def search(self, sources: list[list[int]], n_best: int) -> list[list[list[int]]]:
+            calls.append(len(sources))
+            return super().search(sources, n_best)
 
-    served.engine = Counting()
+    served.engine = Counting(served.translator.model.tokenizer)
     text = "one two three. Four.\n" * 2_000
     limits = Limits(characters=500, tokens=2_500, texts=10)
     with local_client(create_app(TranslationService([served], limits))) as client:

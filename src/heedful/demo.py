@@ -53,7 +53,7 @@ def demo(out: Path, settings: Settings = SETTINGS, test_pairs: int = TEST_PAIRS)
     yield from _next_steps(out)
 
 
-def report(hypotheses: list[str], pairs: list[grammar.Pair]) -> Iterator[str]:
+def report(hypotheses: list[str], pairs: list[grammar.SentencePair]) -> Iterator[str]:
     """BLEU, chrF and exact match, overall and by phenomenon."""
     references = [pair.german for pair in pairs]
     yield str(bleu(hypotheses, references))
@@ -69,7 +69,7 @@ def _table(by_phenomenon: dict[str, ExactMatch]) -> Iterator[str]:
         yield f"  {name:24} {match.share:6.1%}  {match.right:4} of {match.total}"
 
 
-def _examples(pairs: list[grammar.Pair], hypotheses: list[str]) -> Iterator[str]:
+def _examples(pairs: list[grammar.SentencePair], hypotheses: list[str]) -> Iterator[str]:
     for pair, hypothesis in zip(pairs, hypotheses, strict=False):
         yield ""
         yield f"  English  {pair.english}"
@@ -77,7 +77,7 @@ def _examples(pairs: list[grammar.Pair], hypotheses: list[str]) -> Iterator[str]
         yield f"  right    {pair.german}"
 
 
-def _for_picture(pairs: list[grammar.Pair]) -> str:
+def _for_picture(pairs: list[grammar.SentencePair]) -> str:
     """A sentence that shows word order changing: of fair length, with a verb that goes to the end."""
     fitting = (p for p in pairs if "verb-final" in p.phenomena and 9 <= len(p.english.split()) <= 12)
     return next(fitting, pairs[0]).english

@@ -42,9 +42,9 @@ lexicon); german_forms and english_forms (morphology); structure, german and eng
 clauses, relatives and sentences (what is said); phenomena, pair, splits; derive (the grammar run backwards).
 """
 
-from heedful.grammar.derive import derivable
-from heedful.grammar.pair import Pair, make_pair
+from heedful.grammar.derivations import is_derivable
 from heedful.grammar.phenomena import PHENOMENA
-from heedful.grammar.splits import SPLITS, pairs, split_of
+from heedful.grammar.sentence_pair import SentencePair, make_pair
+from heedful.grammar.splits import SPLITS, assign_split, pairs
 
-__all__ = ["PHENOMENA", "SPLITS", "Pair", "derivable", "make_pair", "pairs", "split_of"]
+__all__ = ["PHENOMENA", "SPLITS", "SentencePair", "assign_split", "is_derivable", "make_pair", "pairs"]

@@ -1,6 +1,6 @@
 """The names of what a German sentence can show."""
 
-PHENOMENA_MEANING: dict[str, str] = {
+PHENOMENON_DESCRIPTIONS: dict[str, str] = {
     "accusative-preposition": "a preposition with the accusative (für, durch, in of direction)",
     "adjective": "an adjective with an ending before its noun",
     "contraction": "a preposition contracted with the article (im, zum, ins)",
@@ -26,4 +26,4 @@ PHENOMENA_MEANING: dict[str, str] = {
     "weak-noun": "a weak masculine noun with its ending (den Jungen)",
     "zu-infinitive": "an infinitive with zu",
 }
-PHENOMENA: tuple[str, ...] = tuple(sorted(PHENOMENA_MEANING))
+PHENOMENA: tuple[str, ...] = tuple(sorted(PHENOMENON_DESCRIPTIONS))

@@ -12,7 +12,7 @@ from functools import cache
 from hashlib import blake2b
 from itertools import count as count_up
 
-from heedful.grammar.pair import Pair, make_pair
+from heedful.grammar.sentence_pair import SentencePair, make_pair
 
 SPLITS = ("train", "valid", "test", "unseen")
 
@@ -31,17 +31,17 @@ def is_unseen(combination: str) -> bool:
     return _fraction("combination " + combination) < _UNSEEN_SHARE
 
 
-def split_of(pair: Pair) -> str:
+def assign_split(pair: SentencePair) -> str:
     """The one split to which a pair belongs."""
     if any(is_unseen(combination) for combination in pair.combinations):
         return "unseen"
-    place = _fraction("sentence " + pair.english)
-    if place < _HELD_OUT_SHARE:
+    fraction = _fraction("sentence " + pair.english)
+    if fraction < _HELD_OUT_SHARE:
         return "test"
-    return "valid" if place < 2 * _HELD_OUT_SHARE else "train"
+    return "valid" if fraction < 2 * _HELD_OUT_SHARE else "train"
 
 
-def pairs(split: str, count: int, seed: int = 0) -> Iterator[Pair]:
+def pairs(split: str, count: int, seed: int = 0) -> Iterator[SentencePair]:
     """The first `count` different sentences of a split, in the order of their index under the seed."""
     if split not in SPLITS:
         raise ValueError(f"split must be one of {', '.join(SPLITS)}, not {split!r}")
@@ -50,9 +50,9 @@ def pairs(split: str, count: int, seed: int = 0) -> Iterator[Pair]:
         if len(seen) >= count:
             return
         pair = make_pair(seed, index)
-        if split_of(pair) != split:
+        if assign_split(pair) != split:
             continue
-        digest = blake2b(pair.english.encode(), digest_size=12).digest()  # less memory than the sentence
-        if digest not in seen:
-            seen.add(digest)
+        sentence_digest = blake2b(pair.english.encode(), digest_size=12).digest()  # less memory than the sentence
+        if sentence_digest not in seen:
+            seen.add(sentence_digest)
             yield pair

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from heedful.grammar.words import (
+from heedful.grammar.lexical_entries import (
     Adjective,
     Adverb,
     Agreement,
@@ -28,14 +28,14 @@ class NounPhrase(NamedTuple):
     plural: bool
     determiner: Determiner
     adjectives: tuple[Adjective, ...] = ()
-    relative: Clause | None = None
+    relative_clause: Clause | None = None
 
     @property
     def agreement(self) -> Agreement:
         return "3p" if self.plural else "3s"
 
     @property
-    def column(self) -> str:
+    def gender_number(self) -> str:
         """The key of the German paradigms: gender, or "p" for the plural."""
         return "p" if self.plural else self.noun.gender
 
@@ -51,15 +51,15 @@ class Pronoun(NamedTuple):
 class RelativePronoun(NamedTuple):
     """The pronoun that opens a relative clause and fills its gap."""
 
-    column: str
+    gender_number: str
     person: bool  # who or that, whom or which
 
     @property
     def agreement(self) -> Agreement:
-        return "3p" if self.column == "p" else "3s"
+        return "3p" if self.gender_number == "p" else "3s"
 
 
-class Question(NamedTuple):
+class InterrogativePronoun(NamedTuple):
     """who (person) or what, in the place of a nominal."""
 
     person: bool
@@ -69,7 +69,7 @@ class Question(NamedTuple):
         return "3s"
 
 
-Nominal = NounPhrase | Pronoun | RelativePronoun | Question
+Nominal = NounPhrase | Pronoun | RelativePronoun | InterrogativePronoun
 
 
 class PrepositionalPhrase(NamedTuple):
@@ -101,7 +101,7 @@ class Clause(NamedTuple):
     negated: bool = False
     accusative: Nominal | None = None
     dative: Nominal | None = None
-    phrase: PrepositionalPhrase | None = None
+    prepositional_phrase: PrepositionalPhrase | None = None
     predicate: Predicate | None = None
     time: Adverb | PrepositionalPhrase | None = None
     time_first: bool = False
@@ -123,18 +123,18 @@ class Sentence(NamedTuple):
     conjunction_first: bool = False
 
 
-_OPENERS = (RelativePronoun, Question)
+_FRONTED_TYPES = (RelativePronoun, InterrogativePronoun)
 
 
-def fronted(clause: Clause) -> Nominal | PrepositionalPhrase | None:
+def fronted_constituent(clause: Clause) -> Nominal | PrepositionalPhrase | None:
     """The constituent that must open the clause: a question word, which + noun, or a relative pronoun."""
     for nominal in (clause.accusative, clause.dative):
         if nominal is None:
             continue
-        if isinstance(nominal, _OPENERS):
+        if isinstance(nominal, _FRONTED_TYPES):
             return nominal
         if isinstance(nominal, NounPhrase) and nominal.determiner.english == "which":
             return nominal
-    if clause.phrase is not None and isinstance(clause.phrase.nominal, _OPENERS):
-        return clause.phrase
+    if clause.prepositional_phrase is not None and isinstance(clause.prepositional_phrase.nominal, _FRONTED_TYPES):
+        return clause.prepositional_phrase
     return None

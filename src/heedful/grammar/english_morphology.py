@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from heedful.grammar.words import Agreement, Modal, Verb
+from heedful.grammar.lexical_entries import Agreement, Modal, Verb
 
 SUBJECT_PRONOUNS = {
     ("1s", ""): "I", ("2s", ""): "you", ("3s", "m"): "he", ("3s", "f"): "she", ("3s", "n"): "it",
@@ -23,7 +23,7 @@ def _ends_in_consonant_y(base: str) -> bool:
     return base.endswith("y") and base[-2] not in "aeiou"
 
 
-def regular_forms(base: str, past: str = "", participle: str = "", ing: str = "") -> tuple[str, str, str, str]:
+def verb_forms(base: str, past: str = "", participle: str = "", ing: str = "") -> tuple[str, str, str, str]:
     """Third person, past, participle and -ing form; those given as irregular are kept."""
     if _ends_in_consonant_y(base):
         third, regular_past = base[:-1] + "ies", base[:-1] + "ied"
@@ -42,36 +42,38 @@ def indefinite_article(next_word: str) -> str:
 
 
 @cache
-def verb_group(verb: Verb, tense: str, modal: Modal | None, who: Agreement, support: bool) -> tuple[str, str]:
+def verb_group(verb: Verb, tense: str, modal: Modal | None, agreement: Agreement, do_support: bool) -> tuple[str, str]:
     """The auxiliary ("" if none) and the rest of the verb group, without particle.
 
     `support` asks for an auxiliary even where a plain statement has none: questions and negation need one.
     """
     if modal is not None:
-        return _modal_group(verb, tense, modal, who, support)
+        return _modal_group(verb, tense, modal, agreement, do_support)
     if tense == "future":
         return "will", verb.english
     if tense == "perfect":
-        return ("has" if who == "3s" else "have"), verb.participle
+        return ("has" if agreement == "3s" else "have"), verb.participle
     if verb.english == "be":
-        return (BE_PRESENT if tense == "present" else BE_PAST)[who], ""
+        return (BE_PRESENT if tense == "present" else BE_PAST)[agreement], ""
     if tense == "progressive":
-        return BE_PRESENT[who], verb.ing
-    return _simple_group(verb.english, verb.third, verb.past, tense, who, support)
+        return BE_PRESENT[agreement], verb.ing_form
+    return _simple_group(verb.english, verb.third_person, verb.past, tense, agreement, do_support)
 
 
-def _simple_group(base: str, third: str, past: str, tense: str, who: Agreement, support: bool) -> tuple[str, str]:
+def _simple_group(
+    base: str, third: str, past: str, tense: str, agreement: Agreement, do_support: bool
+) -> tuple[str, str]:
     if tense == "past":
-        return ("did", base) if support else ("", past)
-    if who == "3s":
-        return ("does", base) if support else ("", third)
-    return ("do", base) if support else ("", base)
+        return ("did", base) if do_support else ("", past)
+    if agreement == "3s":
+        return ("does", base) if do_support else ("", third)
+    return ("do", base) if do_support else ("", base)
 
 
-def _modal_group(verb: Verb, tense: str, modal: Modal, who: Agreement, support: bool) -> tuple[str, str]:
+def _modal_group(verb: Verb, tense: str, modal: Modal, agreement: Agreement, do_support: bool) -> tuple[str, str]:
     if modal.english:
         return modal.english[tense], verb.english
     if modal.english_verb is None:
-        return (BE_PRESENT if tense == "present" else BE_PAST)[who], f"allowed to {verb.english}"
-    auxiliary, form = _simple_group(*modal.english_verb, tense, who, support)
+        return (BE_PRESENT if tense == "present" else BE_PAST)[agreement], f"allowed to {verb.english}"
+    auxiliary, form = _simple_group(*modal.english_verb, tense, agreement, do_support)
     return auxiliary, f"{form} to {verb.english}"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from heedful.grammar.words import Adjective, Agreement, Case, Determiner, Modal, Noun, Verb
+from heedful.grammar.lexical_entries import Adjective, Agreement, Case, Determiner, Modal, Noun, Verb
 
 # Endings of dieser (and, with an a-vowel, of the article) by case and gender or plural.
 _STRONG = {
@@ -21,11 +21,11 @@ DEFINITE = {
     ("dat", "m"): "dem", ("dat", "f"): "der", ("dat", "n"): "dem", ("dat", "p"): "den",
 }  # fmt: skip
 # ein, kein and the possessives lack an ending exactly here; the adjective then shows the gender itself.
-_NO_ENDING = frozenset({("nom", "m"), ("nom", "n"), ("acc", "n")})
+_ENDINGLESS = frozenset({("nom", "m"), ("nom", "n"), ("acc", "n")})
 _WEAK = {
     key: "e" if key[1] != "p" and key[0] != "dat" and key != ("acc", "m") else "en" for key in _STRONG
 }  # der alte, den alten, dem alten, die alten
-_MIXED = {key: _STRONG[key] if key in _NO_ENDING else _WEAK[key] for key in _STRONG}
+_MIXED = {key: _STRONG[key] if key in _ENDINGLESS else _WEAK[key] for key in _STRONG}
 _ADJECTIVE_ENDINGS = {"strong": _STRONG, "weak": _WEAK, "mixed": _MIXED}
 
 RELATIVE_PRONOUNS = {**DEFINITE, ("dat", "p"): "denen"}
@@ -51,7 +51,7 @@ HABEN = {"1s": "habe", "2s": "hast", "3s": "hat", "1p": "haben", "3p": "haben"}
 WERDEN = {"1s": "werde", "2s": "wirst", "3s": "wird", "1p": "werden", "3p": "werden"}
 _WEAK_PAST = {"1s": "", "2s": "st", "3s": "", "1p": "n", "3p": "n"}
 WAR = {"1s": "war", "2s": "warst", "3s": "war", "1p": "waren", "3p": "waren"}
-HATTE = {who: "hatte" + ending for who, ending in _WEAK_PAST.items()}
+HATTE = {agreement: "hatte" + ending for agreement, ending in _WEAK_PAST.items()}
 AUXILIARIES = {"sein": SEIN, "haben": HABEN}
 
 
@@ -59,72 +59,72 @@ AUXILIARIES = {"sein": SEIN, "haben": HABEN}
 def noun_form(noun: Noun, plural: bool, case: Case) -> str:
     """The noun in its case: weak masculines change in the singular, the dative plural adds -n."""
     if not plural:
-        return noun.weak if noun.weak and case != "nom" else noun.german
+        return noun.weak_form if noun.weak_form and case != "nom" else noun.german
     if case == "dat" and not noun.german_plural.endswith(("n", "s")):
         return noun.german_plural + "n"
     return noun.german_plural
 
 
 @cache
-def determiner_form(determiner: Determiner, column: str, case: Case) -> str:
+def determiner_form(determiner: Determiner, gender_number: str, case: Case) -> str:
     """The determiner in its case and gender or plural; "" where there is no article."""
-    if determiner.bare:
+    if determiner.indeclinable:
         return determiner.german
     if determiner.german == "d":
-        return DEFINITE[case, column]
-    if determiner.declension == "mixed" and (case, column) in _NO_ENDING:
+        return DEFINITE[case, gender_number]
+    if determiner.declension == "mixed" and (case, gender_number) in _ENDINGLESS:
         return determiner.german
-    return determiner.german + _STRONG[case, column]
+    return determiner.german + _STRONG[case, gender_number]
 
 
 @cache
-def adjective_form(adjective: Adjective, declension: str, column: str, case: Case) -> str:
+def adjective_form(adjective: Adjective, declension: str, gender_number: str, case: Case) -> str:
     """The adjective before a noun: the ending shows the case only where the determiner does not."""
-    return adjective.stem + _ADJECTIVE_ENDINGS[declension][case, column]
+    return adjective.stem + _ADJECTIVE_ENDINGS[declension][case, gender_number]
 
 
-def _stem(infinitive: str) -> str:
+def _verb_stem(infinitive: str) -> str:
     return infinitive[:-2] if infinitive.endswith("en") else infinitive[:-1]
 
 
-def regular_er(infinitive: str) -> str:
+def regular_er_form(infinitive: str) -> str:
     """er sagt, er arbeitet."""
-    stem = _stem(infinitive)
+    stem = _verb_stem(infinitive)
     return stem + ("et" if stem.endswith(("t", "d")) else "t")
 
 
-def regular_du(infinitive: str) -> str:
+def regular_du_form(infinitive: str) -> str:
     """du sagst, du arbeitest, du tanzt."""
-    stem = _stem(infinitive)
+    stem = _verb_stem(infinitive)
     if stem.endswith(("s", "ß", "z", "x")):
         return stem + "t"
     return stem + ("est" if stem.endswith(("t", "d")) else "st")
 
 
-def present(verb: Verb, who: Agreement) -> str:
+def present_form(verb: Verb, agreement: Agreement) -> str:
     """The finite present without its separable prefix."""
     if verb.german == "sein":
-        return SEIN[who]
-    if who == "3s":
-        return verb.er
-    if who == "2s":
-        return verb.du
-    if who != "1s":
+        return SEIN[agreement]
+    if agreement == "3s":
+        return verb.er_form
+    if agreement == "2s":
+        return verb.du_form
+    if agreement != "1s":
         return verb.german
-    return "weiß" if verb.german == "wissen" else _first_person(verb.german)
+    return "weiß" if verb.german == "wissen" else _regular_ich_form(verb.german)
 
 
-def _first_person(infinitive: str) -> str:
+def _regular_ich_form(infinitive: str) -> str:
     """ich mache, ich füttere."""
     return infinitive[:-1] if infinitive.endswith("en") else infinitive[:-1] + "e"
 
 
-def modal_form(modal: Modal, tense: str, who: Agreement) -> str:
+def modal_form(modal: Modal, tense: str, agreement: Agreement) -> str:
     """The finite form of a modal; its past is the preterite."""
     if tense == "past":
-        return modal.german_past + _WEAK_PAST[who]
-    same, du, wir = modal.german_present
-    return {"1s": same, "3s": same, "2s": du}.get(who, wir)
+        return modal.german_past + _WEAK_PAST[agreement]
+    ich_er, du, wir = modal.german_present
+    return {"1s": ich_er, "3s": ich_er, "2s": du}.get(agreement, wir)
 
 
 def infinitive(verb: Verb) -> str:
@@ -138,18 +138,18 @@ def zu_infinitive(verb: Verb) -> str:
 
 
 @cache
-def verb_group(verb: Verb, tense: str, modal: Modal | None, who: Agreement) -> tuple[str, str]:
+def verb_group(verb: Verb, tense: str, modal: Modal | None, agreement: Agreement) -> tuple[str, str]:
     """The finite verb and what closes the clause: a participle or an infinitive, or "".
 
     Both English simple past and present perfect become the Perfekt, except of be and have (war, hatte).
     The separable prefix of a finite verb is left to the caller, for its place depends on the clause.
     """
     if modal is not None:
-        return modal_form(modal, tense, who), infinitive(verb)
+        return modal_form(modal, tense, agreement), infinitive(verb)
     if tense == "future":
-        return WERDEN[who], infinitive(verb)
+        return WERDEN[agreement], infinitive(verb)
     if tense in ("past", "perfect"):
         if verb.german in AUXILIARIES:
-            return (WAR if verb.german == "sein" else HATTE)[who], ""
-        return AUXILIARIES[verb.auxiliary][who], verb.german_participle
-    return present(verb, who), ""
+            return (WAR if verb.german == "sein" else HATTE)[agreement], ""
+        return AUXILIARIES[verb.auxiliary][agreement], verb.german_participle
+    return present_form(verb, agreement), ""

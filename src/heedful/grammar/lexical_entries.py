@@ -27,8 +27,8 @@ class Noun:
     german_plural: str
     kind: str
     tags: frozenset[str]
-    weak: str  # the form of all other singular cases of a weak masculine (den Jungen), else ""
-    mentions: frozenset[str]
+    weak_form: str  # the form of all other singular cases of a weak masculine (den Jungen), else ""
+    cue_words: frozenset[str]
 
     @property
     def mass(self) -> bool:
@@ -44,7 +44,7 @@ class Adjective:
     german: str
     stem: str
     kinds: frozenset[str]
-    mentions: frozenset[str]
+    cue_words: frozenset[str]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -54,10 +54,10 @@ class Preposition:
     english: str
     german: str
     case: Case
-    mentions: frozenset[str] = field(init=False)
+    cue_words: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "mentions", frozenset(self.english.split()[:1]))
+        object.__setattr__(self, "cue_words", frozenset(self.english.split()[:1]))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -69,29 +69,29 @@ class Verb:
     """
 
     english: str
-    third: str
+    third_person: str
     past: str
     participle: str
-    ing: str
+    ing_form: str
     particle: str  # moves behind a pronoun object: turns on the lamp, turns it on
     english_preposition: str  # never moves: waits for it
     german: str  # the infinitive without its separable prefix
     prefix: str
-    du: str
-    er: str
+    du_form: str
+    er_form: str
     german_participle: str
     auxiliary: str  # haben or sein
     frame: str
     subject: str
     object: str
     preposition: Preposition | None
-    options: frozenset[str]
-    mentions: frozenset[str]
+    features: frozenset[str]
+    cue_words: frozenset[str]
 
     @property
     def stative(self) -> bool:
         """Stative verbs have no progressive in English."""
-        return "stative" in self.options
+        return "stative" in self.features
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -102,7 +102,7 @@ class Modal:
     english_verb: tuple[str, str, str] | None  # base, third person, past: want, wants, wanted
     german_present: tuple[str, str, str]  # ich/er, du, wir
     german_past: str  # the stem of the preterite: konnte
-    mentions: frozenset[str]
+    cue_words: frozenset[str]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -113,8 +113,8 @@ class Determiner:
     german: str  # the stem that takes the article's endings; or the whole word when `bare`
     declension: str  # weak, mixed or strong endings of the adjective
     definite: bool
-    bare: bool = False  # no endings: numerals, dessen, and no article at all
-    mentions: frozenset[str] = frozenset()
+    indeclinable: bool = False  # no endings: numerals, dessen, and no article at all
+    cue_words: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -123,11 +123,11 @@ class Adverb:
 
     english: str
     german: str
-    place: str
-    mentions: frozenset[str] = field(init=False)
+    position: str
+    cue_words: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "mentions", frozenset(self.english.lower().split()[-1:]))
+        object.__setattr__(self, "cue_words", frozenset(self.english.lower().split()[-1:]))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -136,14 +136,14 @@ class Conjunction:
 
     english: str
     german: str
-    mentions: frozenset[str] = field(init=False)
+    cue_words: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "mentions", frozenset(self.english.split()[:1]))
+        object.__setattr__(self, "cue_words", frozenset(self.english.split()[:1]))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Marker:
     """The English words by which a tense or a negation shows; they have no word of their own in German."""
 
-    mentions: frozenset[str]
+    cue_words: frozenset[str]

@@ -16,23 +16,23 @@ T = TypeVar("T")
 _WORD = 1 << 64
 
 
-class Choose(Protocol):
+class Chooser(Protocol):
     """Makes the choices of one derivation."""
 
     def pick(self, options: Sequence[T]) -> T:
         """One of the options; an option that stands there twice is twice as likely."""
         ...
 
-    def begin(self, part: object) -> None:
+    def check_partial(self, constituent: object) -> None:
         """Show a part to which words will be added; a search may give up here if it cannot belong."""
         ...
 
-    def settle(self, part: T) -> T:
+    def check_complete(self, constituent: T) -> T:
         """Return a finished part of the sentence; a search may give up here if it cannot belong."""
         ...
 
 
-class Draw:
+class HashChooser:
     """Choices from a hash: a pure function of the key, on every platform and in every process."""
 
     __slots__ = ("_bits", "_key")
@@ -45,11 +45,11 @@ class Draw:
         if self._bits < _WORD:  # too few bits left for an even choice
             self._key = blake2b(self._key).digest()
             self._bits = int.from_bytes(self._key, "little")
-        self._bits, which = divmod(self._bits, len(options))
-        return options[which]
+        self._bits, index = divmod(self._bits, len(options))
+        return options[index]
 
-    def begin(self, part: object) -> None:
+    def check_partial(self, constituent: object) -> None:
         pass
 
-    def settle(self, part: T) -> T:
-        return part
+    def check_complete(self, constituent: T) -> T:
+        return constituent

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
-from heedful.grammar import english as english_side
-from heedful.grammar.pair import realise, too_long
-from heedful.grammar.sentences import sentence as any_sentence
-from heedful.grammar.structure import Clause, NounPhrase, Pronoun, Sentence
+from heedful.grammar import english_realisation
+from heedful.grammar.abstract_syntax import Clause, NounPhrase, Pronoun, Sentence
+from heedful.grammar.sentence_pair import is_too_long, realise
+from heedful.grammar.sentences import generate_sentence
 
 T = TypeVar("T")
 
@@ -22,7 +22,7 @@ class _DeadEndError(Exception):
     """The choices made so far cannot lead to the sentence."""
 
 
-class _Search:
+class _DerivationSearch:
     """Answers choices along a path given beforehand, then takes the first possibility of each new one."""
 
     def __init__(self, english: str) -> None:
@@ -36,7 +36,7 @@ class _Search:
     def pick(self, options: Sequence[T]) -> T:
         known = self._filtered.get(id(options))
         if known is None:
-            known = (options, list(dict.fromkeys(option for option in options if self._possible(option))))
+            known = (options, list(dict.fromkeys(option for option in options if self._is_possible(option))))
             self._filtered[id(options)] = known
         possible: list[T] = known[1]
         if not possible:
@@ -47,28 +47,30 @@ class _Search:
             self.path.append(0)
         return possible[self.path[depth]]
 
-    def _possible(self, option: object) -> bool:
+    def _is_possible(self, option: object) -> bool:
         if isinstance(option, tuple) and not isinstance(option, Pronoun):
-            return all(self._possible(each) for each in option)
-        mentions: frozenset[str] = getattr(option, "mentions", frozenset())
-        return not mentions or not mentions.isdisjoint(self.words)
+            return all(self._is_possible(each) for each in option)
+        cue_words: frozenset[str] = getattr(option, "cue_words", frozenset())
+        return not cue_words or not cue_words.isdisjoint(self.words)
 
-    def begin(self, part: object) -> None:
-        if isinstance(part, Clause) and not self.words.issuperset(english_side.clause(part).lower().split()):
+    def check_partial(self, constituent: object) -> None:
+        if isinstance(constituent, Clause) and not self.words.issuperset(
+            english_realisation.realise_clause(constituent).lower().split()
+        ):
             raise _DeadEndError
 
-    def settle(self, part: T) -> T:
-        if isinstance(part, NounPhrase):
-            self._demand(english_side.noun_phrase(part))
-        elif isinstance(part, Clause):
-            self._demand(english_side.clause(part))
-        elif isinstance(part, Pronoun):
-            forms = {english_side.nominal(part, subject).lower() for subject in (True, False)}
+    def check_complete(self, constituent: T) -> T:
+        if isinstance(constituent, NounPhrase):
+            self._require_substring(english_realisation.realise_noun_phrase(constituent))
+        elif isinstance(constituent, Clause):
+            self._require_substring(english_realisation.realise_clause(constituent))
+        elif isinstance(constituent, Pronoun):
+            forms = {english_realisation.realise_nominal(constituent, subject).lower() for subject in (True, False)}
             if forms.isdisjoint(self.words):
                 raise _DeadEndError
-        return part
+        return constituent
 
-    def _demand(self, words: str) -> None:
+    def _require_substring(self, words: str) -> None:
         """Phrases and clauses are unbroken in English, so each must be found in the sentence as it is."""
         if f" {words.lower()} " not in self.text:
             raise _DeadEndError
@@ -86,20 +88,20 @@ class _Search:
 
 def derivations(english: str) -> Iterator[Sentence]:
     """All structures that the generator can make and that read as this English sentence."""
-    search = _Search(english)
-    unfinished = True
-    while unfinished:
+    search = _DerivationSearch(english)
+    more = True
+    while more:
         try:
-            structure = any_sentence(search)
+            structure = generate_sentence(search)
         except _DeadEndError:
             pass
         else:
-            if english_side.sentence(structure) == english:
+            if english_realisation.realise_sentence(structure) == english:
                 yield structure
-        unfinished = search.advance()
+        more = search.advance()
 
 
-def derivable(english: str, german: str) -> bool:
+def is_derivable(english: str, german: str) -> bool:
     """Whether the grammar makes this English sentence, and every way of making it gives this German one."""
-    made = [realise(structure) for structure in derivations(english)]
-    return {pair.german for pair in made} == {german} and not any(too_long(pair) for pair in made)
+    derived = [realise(structure) for structure in derivations(english)]
+    return {pair.german for pair in derived} == {german} and not any(is_too_long(pair) for pair in derived)

@@ -11,26 +11,26 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from heedful.parsing.trees import Bracket, steps, with_root
+from heedful.parsing.trees import Bracket, ensure_root, traverse
 
-WORD, BEGIN, END = "w", "b", "e"
+WORD_PREFIX, OPEN_PREFIX, CLOSE_PREFIX = "w", "b", "e"
 
 
-def linearise(brackets: Sequence[Bracket], tags: Sequence[str]) -> str:
+def linearize(brackets: Sequence[Bracket], tags: Sequence[str]) -> str:
     """The symbols of a tree whose words have these tags, a space between them."""
-    prefix = {"open": BEGIN, "close": END}
+    prefix = {"open": OPEN_PREFIX, "close": CLOSE_PREFIX}
     return " ".join(
-        _word(tags[what]) if isinstance(what, int) else f"{prefix[kind]}{what}"
-        for kind, what in steps(brackets, len(tags))
+        _word_symbol(tags[item]) if isinstance(item, int) else f"{prefix[kind]}{item}"
+        for kind, item in traverse(brackets, len(tags))
     )
 
 
-def _word(tag: str) -> str:
+def _word_symbol(tag: str) -> str:
     """PRP$ is PRP, and tags that are no letters at all, of punctuation, are P."""
-    return WORD + ("".join(filter(str.isalpha, tag)) or "P")
+    return WORD_PREFIX + ("".join(filter(str.isalpha, tag)) or "P")
 
 
-def delinearise(output: str, words: int) -> tuple[Bracket, ...]:
+def delinearize(output: str, words: int) -> tuple[Bracket, ...]:
     """The brackets of any output at all, made a well-formed tree of exactly so many words.
 
     1. What is none of the three kinds of symbols is dropped.
@@ -43,42 +43,45 @@ def delinearise(output: str, words: int) -> tuple[Bracket, ...]:
 
     A well-formed output is taken as it stands.
     """
-    found, seen = _spans(output.split())
-    clipped = [Bracket(label, min(start, words), min(end, words)) for label, start, end in found]
-    kept = [one for one in clipped if one.end > one.start]
-    if kept and (kept[0].start, kept[0].end) == (0, seen):  # seen < words: the root has the missing ones too
+    brackets, word_count = _parse_symbols(output.split())
+    clipped = [Bracket(label, min(start, words), min(end, words)) for label, start, end in brackets]
+    kept = [bracket for bracket in clipped if bracket.end > bracket.start]
+    if kept and (kept[0].start, kept[0].end) == (
+        0,
+        word_count,
+    ):  # the root has missing words too
         kept[0] = kept[0]._replace(end=words)
-    return with_root(kept, words)
+    return ensure_root(kept, words)
 
 
 def is_well_formed(output: str, words: int) -> bool:
     """Whether the output needs no repair: one root, matching ends, no constituent empty, every word there."""
     symbols = output.split()
-    tags = [symbol.removeprefix(WORD) for symbol in symbols if symbol.startswith(WORD)]
-    return len(tags) == words and linearise(delinearise(output, words), tags).split() == symbols
+    tags = [symbol.removeprefix(WORD_PREFIX) for symbol in symbols if symbol.startswith(WORD_PREFIX)]
+    return len(tags) == words and linearize(delinearize(output, words), tags).split() == symbols
 
 
-def _spans(symbols: list[str]) -> tuple[list[Bracket], int]:
+def _parse_symbols(symbols: list[str]) -> tuple[list[Bracket], int]:
     """Constituents in the order in which they begin, and the number of words."""
-    found: list[Bracket] = []
-    opened: list[int] = []  # places in `found`
-    labels: Counter[str] = Counter()  # of what is open
+    brackets: list[Bracket] = []
+    open_indices: list[int] = []  # places in `found`
+    open_labels: Counter[str] = Counter()  # of what is open
     words = 0
     for symbol in symbols:
         label = symbol[1:]
-        if symbol.startswith(WORD):
+        if symbol.startswith(WORD_PREFIX):
             words += 1
-        elif symbol.startswith(BEGIN) and label:
-            opened.append(len(found))
-            labels[label] += 1
-            found.append(Bracket(label, words, words))
-        elif symbol.startswith(END) and labels[label]:
+        elif symbol.startswith(OPEN_PREFIX) and label:
+            open_indices.append(len(brackets))
+            open_labels[label] += 1
+            brackets.append(Bracket(label, words, words))
+        elif symbol.startswith(CLOSE_PREFIX) and open_labels[label]:
             closed = ""
             while closed != label:
-                place = opened.pop()
-                closed = found[place].label
-                labels[closed] -= 1
-                found[place] = found[place]._replace(end=words)
-    for place in opened:
-        found[place] = found[place]._replace(end=words)
-    return found, words
+                index = open_indices.pop()
+                closed = brackets[index].label
+                open_labels[closed] -= 1
+                brackets[index] = brackets[index]._replace(end=words)
+    for index in open_indices:
+        brackets[index] = brackets[index]._replace(end=words)
+    return brackets, words

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from heedful.errors import InputError
-from heedful.parsing.linearization import delinearise, is_well_formed
+from heedful.parsing.linearization import delinearize, is_well_formed
 from heedful.parsing.trees import ROOT, Bracket, Tree
 
-RULES = "evalb COLLINS.prm"
-SHORT = 40  # words, punctuation included; many papers also give the score of sentences up to this length
+SCORING_RULES = "evalb COLLINS.prm"
+SHORT_SENTENCE_WORDS = 40  # words, punctuation included; many papers also give the score of sentences up to this length
 _PUNCTUATION = {",", ":", "``", "''", "."}
-_NOT_COUNTED = {ROOT, "S1"}
-_SAME = {"PRT": "ADVP"}
+_IGNORED_LABELS = {ROOT, "S1"}
+_EQUIVALENT_LABELS = {"PRT": "ADVP"}
 
 
 @dataclass(frozen=True)
@@ -68,15 +68,16 @@ class ParsingScores:
         return _percent(self.well_formed, self.all.sentences)
 
     def __str__(self) -> str:
-        one, short = self.all, self.short
-        skipped = f", {one.skipped:,} of them nothing but punctuation, not scored" if one.skipped else ""
+        scores, short = self.all, self.short
+        skipped = f", {scores.skipped:,} of them nothing but punctuation, not scored" if scores.skipped else ""
         return "\n".join(
             [
-                f"F1 {one.f1:.2f} (precision {one.precision:.2f}, recall {one.recall:.2f})",
-                f"F1 {short.f1:.2f} of the {short.sentences:,} sentences of at most {SHORT} words",
-                f"complete match {one.complete_match:.2f} %, {one.average_crossing:.2f} crossing brackets a sentence",
+                f"F1 {scores.f1:.2f} (precision {scores.precision:.2f}, recall {scores.recall:.2f})",
+                f"F1 {short.f1:.2f} of the {short.sentences:,} sentences of at most {SHORT_SENTENCE_WORDS} words",
+                f"complete match {scores.complete_match:.2f} %, "
+                f"{scores.average_crossing:.2f} crossing brackets a sentence",
                 f"well-formed before repair {self.well_formed_share:.2f} % ({self.well_formed:,} outputs)",
-                f"  {one.sentences:,} sentences{skipped}; {RULES}",
+                f"  {scores.sentences:,} sentences{skipped}; {SCORING_RULES}",
             ]
         )
 
@@ -84,18 +85,18 @@ class ParsingScores:
 def score_outputs(gold: Sequence[Tree], outputs: Sequence[str]) -> ParsingScores:
     """Linearised trees as a model says them, repaired where they need it."""
     pairs = list(zip(gold, outputs, strict=True))
-    found = [delinearise(output, len(tree.words)) for tree, output in pairs]
-    short = [place for place, tree in enumerate(gold) if len(tree.words) <= SHORT]
+    found = [delinearize(output, len(tree.words)) for tree, output in pairs]
+    short = [index for index, tree in enumerate(gold) if len(tree.words) <= SHORT_SENTENCE_WORDS]
     return ParsingScores(
         all=score_brackets(gold, found),
-        short=score_brackets([gold[place] for place in short], [found[place] for place in short]),
+        short=score_brackets([gold[index] for index in short], [found[index] for index in short]),
         well_formed=sum(is_well_formed(output, len(tree.words)) for tree, output in pairs),
     )
 
 
 def score_brackets(gold: Sequence[Tree], found: Sequence[Sequence[Bracket]]) -> BracketScores:
     """The n-th brackets against those of the n-th tree, over the same words."""
-    scores = [_score(tree, brackets) for tree, brackets in zip(gold, found, strict=True)]
+    scores = [_score_tree(tree, brackets) for tree, brackets in zip(gold, found, strict=True)]
     names = BracketScores.__dataclass_fields__
     return BracketScores(**{name: sum(getattr(score, name) for score in scores) for name in names})
 
@@ -116,12 +117,12 @@ def require_same_words(gold: Sequence[Tree], sentences: Sequence[str]) -> None:
             )
 
 
-def _score(tree: Tree, brackets: Sequence[Bracket]) -> BracketScores:
+def _score_tree(tree: Tree, brackets: Sequence[Bracket]) -> BracketScores:
     # before[i]: words before word i that are not punctuation
     before = [0, *accumulate(tag not in _PUNCTUATION for tag in tree.tags)]
     if before[-1] == 0:
         return BracketScores(sentences=1, skipped=1)
-    gold, found = (Counter(_counted(each, before)) for each in (tree.brackets, brackets))
+    gold, found = (Counter(_scored_brackets(each, before)) for each in (tree.brackets, brackets))
     right = (gold & found).total()
     return BracketScores(
         sentences=1,
@@ -129,17 +130,20 @@ def _score(tree: Tree, brackets: Sequence[Bracket]) -> BracketScores:
         found=found.total(),
         right=right,
         complete=int(gold == found),
-        crossing=sum(number for one, number in found.items() if any(_cross(one, other) for other in gold)),
+        crossing=sum(count for bracket, count in found.items() if any(_crosses(bracket, other) for other in gold)),
     )
 
 
-def _counted(brackets: Sequence[Bracket], before: Sequence[int]) -> list[Bracket]:
+def _scored_brackets(brackets: Sequence[Bracket], before: Sequence[int]) -> list[Bracket]:
     """Brackets over the words that count, with the labels that count."""
-    counted = [Bracket(_SAME.get(one.label, one.label), before[one.start], before[one.end]) for one in brackets]
-    return [one for one in counted if one.end > one.start and one.label not in _NOT_COUNTED]
+    mapped = [
+        Bracket(_EQUIVALENT_LABELS.get(bracket.label, bracket.label), before[bracket.start], before[bracket.end])
+        for bracket in brackets
+    ]
+    return [bracket for bracket in mapped if bracket.end > bracket.start and bracket.label not in _IGNORED_LABELS]
 
 
-def _cross(one: Bracket, other: Bracket) -> bool:
+def _crosses(one: Bracket, other: Bracket) -> bool:
     return one.start < other.start < one.end < other.end or other.start < one.start < other.end < one.end
 
 

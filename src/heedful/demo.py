@@ -11,7 +11,7 @@ from pathlib import Path
 from heedful import grammar
 from heedful.decoding.load import load
 from heedful.decoding.translator import Translator
-from heedful.evaluation.exact import ExactMatch, exact_match, exact_match_by_label
+from heedful.evaluation.exact_match import ExactMatch, exact_match, exact_match_by_label
 from heedful.evaluation.scores import bleu, chrf
 from heedful.recipes import Settings
 from heedful.training.run import train_settings
@@ -66,7 +66,7 @@ def _table(by_phenomenon: dict[str, ExactMatch]) -> Iterator[str]:
     yield ""
     yield "exact match by phenomenon"
     for name, match in by_phenomenon.items():
-        yield f"  {name:24} {match.share:6.1%}  {match.right:4} of {match.total}"
+        yield f"  {name:24} {match.accuracy:6.1%}  {match.correct:4} of {match.total}"
 
 
 def _examples(pairs: list[grammar.SentencePair], hypotheses: list[str]) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from heedful.config import BOS, EOS
-from heedful.interop.shape import NEVER_SAID
+from heedful.interop.export_constraints import SUPPRESSED_TOKENS
 from heedful.storage.model_directory import Model
 
 
@@ -13,7 +13,7 @@ from heedful.storage.model_directory import Model
 def log_probabilities(model: Model, source: list[int], target: list[int]) -> torch.Tensor:
     """Ours, of each token of the target, among those that are ever said."""
     logits_TV = model.transformer(torch.tensor([source]), torch.tensor([[BOS, *target[:-1]]]))[0]
-    logits_TV[:, list(NEVER_SAID)] = -torch.inf
+    logits_TV[:, list(SUPPRESSED_TOKENS)] = -torch.inf
     return logits_TV.log_softmax(dim=-1)[range(len(target)), target]
 
 

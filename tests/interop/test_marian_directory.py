@@ -25,7 +25,7 @@ from heedful.interop.marian import (
     TARGET,
     VOCABULARY,
     WEIGHTS,
-    sines_then_cosines,
+    marian_component_order,
     write_marian,
 )
 from heedful.interop.marian_import import read_marian
@@ -44,33 +44,33 @@ def exported(model: Model, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def own(exported: Path, tmp_path: Path) -> Path:
+def writable_copy(exported: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(exported, tmp_path / "own"))
 
 
 @pytest.fixture(scope="module")
-def theirs(exported: Path) -> Any:
+def marian_model(exported: Path) -> Any:
     transformers = pytest.importorskip("transformers")
     return transformers.MarianMTModel.from_pretrained(exported).eval()
 
 
-def test_the_directory(exported: Path) -> None:
+def test_directory_contents(exported: Path) -> None:
     assert {path.name for path in exported.iterdir()} == {
         *("config.json", "generation_config.json", "model.safetensors", "vocab.json"),
         *("source.spm", "target.spm", "tokenizer_config.json"),
     }
 
 
-def test_transformers_has_our_probabilities(theirs: Any, model: Model) -> None:
+def test_transformers_computes_the_same_log_probabilities(marian_model: Any, model: Model) -> None:
     source, target = sentences(model, 9, 6)
     with torch.no_grad():
         shifted = torch.tensor([[BOS, *target[:-1]]])
-        logits = theirs(input_ids=torch.tensor([source]), decoder_input_ids=shifted).logits[0]
+        logits = marian_model(input_ids=torch.tensor([source]), decoder_input_ids=shifted).logits[0]
     found = logits.log_softmax(dim=-1)[range(len(target)), target]
     torch.testing.assert_close(found, log_probabilities(model, source, target), rtol=0, atol=1e-4)
 
 
-def test_no_weight_is_left_to_chance(exported: Path) -> None:
+def test_transformers_loads_every_weight(exported: Path) -> None:
     transformers = pytest.importorskip("transformers")
     _, report = transformers.MarianMTModel.from_pretrained(exported, output_loading_info=True)
     assert not report["unexpected_keys"]
@@ -78,7 +78,7 @@ def test_no_weight_is_left_to_chance(exported: Path) -> None:
     assert {name for name in report["missing_keys"] if "embed_positions" not in name} <= {"lm_head.weight"}
 
 
-def test_text_in_text_out(theirs: Any, exported: Path, model: Model) -> None:
+def test_greedy_translation_matches_transformers(marian_model: Any, exported: Path, model: Model) -> None:
     transformers = pytest.importorskip("transformers")
     tokenizer = transformers.MarianTokenizer.from_pretrained(exported)
     ours = Translator(model)
@@ -86,18 +86,18 @@ def test_text_in_text_out(theirs: Any, exported: Path, model: Model) -> None:
         batch = tokenizer([text], return_tensors="pt")
         assert batch["input_ids"][0].tolist() == ours.ids(text)
         most = len(ours.ids(text)) + model.decoding.max_extra
-        [said] = theirs.generate(**batch, num_beams=1, max_length=most + 1)
+        [said] = marian_model.generate(**batch, num_beams=1, max_length=most + 1)
         expected = ours.translate(text, beam=1)
         assert tokenizer.convert_ids_to_tokens(said, skip_special_tokens=True) == list(expected.tokens)
         assert one_line(tokenizer.decode(said, skip_special_tokens=True)) == expected.text
 
 
-def test_its_own_search_settings_are_there(theirs: Any, model: Model) -> None:
-    assert theirs.generation_config.num_beams == model.decoding.beam
-    assert theirs.generation_config.decoder_start_token_id == BOS
+def test_generation_config(marian_model: Any, model: Model) -> None:
+    assert marian_model.generation_config.num_beams == model.decoding.beam
+    assert marian_model.generation_config.decoder_start_token_id == BOS
 
 
-def test_there_and_back_is_the_same_to_the_bit(exported: Path, model: Model) -> None:
+def test_export_import_round_trip_is_bit_exact(exported: Path, model: Model) -> None:
     back = read_marian(exported)
     for name, tensor in model.transformer.state_dict().items():
         assert torch.equal(back.transformer.state_dict()[name], tensor), name
@@ -107,19 +107,19 @@ def test_there_and_back_is_the_same_to_the_bit(exported: Path, model: Model) -> 
     assert not back.transformer.training
 
 
-def test_back_from_transformers(theirs: Any, exported: Path, model: Model, tmp_path: Path) -> None:
+def test_import_after_save_pretrained(marian_model: Any, exported: Path, model: Model, tmp_path: Path) -> None:
     """Saved there, as after fine-tuning; the tokenizer's files are as they were."""
     shutil.copytree(exported, tmp_path / "saved")
-    theirs.save_pretrained(tmp_path / "saved")
+    marian_model.save_pretrained(tmp_path / "saved")
     back = read_marian(tmp_path / "saved")
     for name, tensor in model.transformer.state_dict().items():
         assert torch.equal(back.transformer.state_dict()[name], tensor), name
 
 
-def test_half_precision_becomes_single(own: Path, model: Model) -> None:
-    weights = {name: tensor.half() for name, tensor in safetensors.torch.load_file(own / WEIGHTS).items()}
-    safetensors.torch.save_file(weights, own / WEIGHTS)
-    back = read_marian(own)
+def test_half_precision_weights_are_imported_as_float32(writable_copy: Path, model: Model) -> None:
+    weights = {name: tensor.half() for name, tensor in safetensors.torch.load_file(writable_copy / WEIGHTS).items()}
+    safetensors.torch.save_file(weights, writable_copy / WEIGHTS)
+    back = read_marian(writable_copy)
     assert {tensor.dtype for tensor in back.transformer.state_dict().values()} == {torch.float32}
     source, target = sentences(model, 9, 6)
     expected = log_probabilities(model, source, target)
@@ -152,7 +152,7 @@ def with_pipe(directory: Path) -> None:
     os.mkfifo(directory / WEIGHTS)
 
 
-def with_bytes_in_the_tokenizer(directory: Path) -> None:
+def with_invalid_utf8_tokenizer(directory: Path) -> None:
     """A token of two letters becomes two bytes that are no UTF-8."""
     content = (directory / SOURCE).read_bytes()
     token = "\u2581ba".encode()
@@ -161,21 +161,21 @@ def with_bytes_in_the_tokenizer(directory: Path) -> None:
         (directory / name).write_bytes(content.replace(token, b"\xe2\x96\x81\xff\xfe", 1))
 
 
-def with_other_target(directory: Path) -> None:
+def with_different_target_tokenizer(directory: Path) -> None:
     (directory / TARGET).write_bytes(learn(["some other words"] * 3, 300).model)
 
 
-def with_other_numbers(directory: Path) -> None:
+def with_reordered_vocabulary(directory: Path) -> None:
     content = json.loads((directory / VOCABULARY).read_text(encoding="utf-8"))
     content["<0x41>"], content["<0x42>"] = content["<0x42>"], content["<0x41>"]
     (directory / VOCABULARY).write_text(json.dumps(content))
 
 
-def plus_one(weights: dict[str, torch.Tensor]) -> None:
+def add_one_to_bias(weights: dict[str, torch.Tensor]) -> None:
     weights[BIAS][0, 7] += 1
 
 
-REFUSED = {
+UNSUPPORTED = {
     "swish": (with_config(activation_function="swish"), "activation_function is 'swish'"),
     "no activation": (with_config(activation_function=None), "activation_function is 'gelu'"),
     "another model": (with_config(model_type="bart"), "model_type is 'bart'"),
@@ -191,10 +191,10 @@ REFUSED = {
     "huge alpha": (with_config(heedful={"decoding": {"alpha": 10**400}}), "does not describe a model"),
     "no language": (with_config(heedful={"text": {"source_language": "\ud800"}}), "no name of a language"),
     "a pipe": (with_pipe, "not a plain file"),
-    "no text in the tokenizer": (with_bytes_in_the_tokenizer, "no text|damaged"),
+    "no text in the tokenizer": (with_invalid_utf8_tokenizer, "no text|damaged"),
     "a pickle": (with_pickle, "pickle"),
-    "two tokenizers": (with_other_target, "differ"),
-    "other numbers": (with_other_numbers, "numbers the tokens otherwise"),
+    "two tokenizers": (with_different_target_tokenizer, "differ"),
+    "other numbers": (with_reordered_vocabulary, "numbers the tokens otherwise"),
     "a weight missing": (with_weights(lambda w: w.pop("model.encoder.layers.0.fc1.weight")), "fc1.weight is absent"),
     "a weight of ours": (with_weights(lambda w: w.update(extra=torch.zeros(1))), "has extra"),
     "another projection": (
@@ -210,34 +210,34 @@ REFUSED = {
         with_weights(lambda w: w.update({"model.decoder.embed_positions.weight": torch.ones(9, 24)})),
         "not the table of sinusoids",
     ),
-    "a bias": (with_weights(plus_one), "has no bias"),
+    "a bias": (with_weights(add_one_to_bias), "has no bias"),
     "no JSON": (lambda directory: (directory / CONFIG).write_text("{"), "cannot be read"),
     "a list": (lambda directory: (directory / CONFIG).write_text("[]"), "no JSON object"),
     "no tokenizer": (lambda directory: (directory / SOURCE).unlink(), "source.spm"),
 }
 
 
-@pytest.mark.parametrize("kind", REFUSED)
-def test_what_is_not_of_our_kind_is_refused_by_name(own: Path, kind: str) -> None:
-    change, message = REFUSED[kind]
-    change(own)
+@pytest.mark.parametrize("kind", UNSUPPORTED)
+def test_unsupported_model_is_rejected(writable_copy: Path, kind: str) -> None:
+    change, message = UNSUPPORTED[kind]
+    change(writable_copy)
     with pytest.raises(HeedfulError, match=message) as caught:
-        read_marian(own)
+        read_marian(writable_copy)
     assert caught.value.exit_code == 3
 
 
-def test_the_copies_that_old_files_have_are_no_matter(own: Path) -> None:
+def test_redundant_tensors_are_accepted(writable_copy: Path) -> None:
     def edit(weights: dict[str, torch.Tensor]) -> None:
         weights["lm_head.weight"] = weights[EMBEDDING].clone()
-        weights["model.encoder.embed_positions.weight"] = sinusoids(100, 24)[:, sines_then_cosines(24)].half()
+        weights["model.encoder.embed_positions.weight"] = sinusoids(100, 24)[:, marian_component_order(24)].half()
         del weights[BIAS]
 
-    with_weights(edit)(own)
-    read_marian(own)
+    with_weights(edit)(writable_copy)
+    read_marian(writable_copy)
 
 
 @pytest.mark.parametrize("shape", [{"d_k": 5}, {"positions": "learned"}], ids=str)
-def test_what_marian_cannot_express_is_refused(random_model: Any, tmp_path: Path, shape: dict[str, Any]) -> None:
+def test_unsupported_configuration_is_not_exported(random_model: Any, tmp_path: Path, shape: dict[str, Any]) -> None:
     with pytest.raises(ModelError, match="cannot express this model"):
         write_marian(random_model(**shape), tmp_path / "out")
     assert not list(tmp_path.iterdir())

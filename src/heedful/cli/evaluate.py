@@ -12,7 +12,7 @@ from pathlib import Path
 from heedful.cli.translate import output, translated
 from heedful.decoding.load import load
 from heedful.errors import UsageError
-from heedful.evaluation.scores import bleu, chrf, require_raw
+from heedful.evaluation.scores import bleu, chrf, require_detokenized
 from heedful.parsing.linearization import delinearize
 from heedful.parsing.scores import SCORING_RULES, SHORT_SENTENCE_WORDS, ParsingScores, require_same_words, score_outputs
 from heedful.parsing.trees import Tree, read_trees, to_bracketed
@@ -26,7 +26,7 @@ def evaluate(arguments: argparse.Namespace) -> None:
         return
     pairs = list(read_sides(Path(arguments.source), Path(arguments.reference)))
     sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
-    require_raw(references)
+    require_detokenized(references)
     hypotheses = _outputs(arguments, sources, lambda lines: lines)
     scores = (
         bleu(hypotheses, references, arguments.tokenize, arguments.lowercase),

@@ -22,7 +22,7 @@ class Score:
 
 
 def bleu(hypotheses: Sequence[str], references: Sequence[str], tokenize: str = "13a", lowercase: bool = False) -> Score:
-    _check(hypotheses, references)
+    _require_same_length(hypotheses, references)
     # force: text that ends in " ." is asked for with tokenize="none", and needs no warning.
     metric = sacrebleu.BLEU(tokenize=tokenize, lowercase=lowercase, force=True)
     result = metric.corpus_score(list(hypotheses), [list(references)])
@@ -32,20 +32,20 @@ def bleu(hypotheses: Sequence[str], references: Sequence[str], tokenize: str = "
 
 
 def chrf(hypotheses: Sequence[str], references: Sequence[str], lowercase: bool = False) -> Score:
-    _check(hypotheses, references)
+    _require_same_length(hypotheses, references)
     metric = sacrebleu.CHRF(lowercase=lowercase)
     result = metric.corpus_score(list(hypotheses), [list(references)])
     return Score("chrF", float(result.score), str(metric.get_signature()))
 
 
-def _check(hypotheses: Sequence[str], references: Sequence[str]) -> None:
+def _require_same_length(hypotheses: Sequence[str], references: Sequence[str]) -> None:
     if not references:
         raise InputError("There is nothing to score: the reference is empty.")
     if len(hypotheses) != len(references):
         raise InputError(f"{len(hypotheses)} translations and {len(references)} references: lines must pair up.")
 
 
-def require_raw(references: Sequence[str]) -> None:
+def require_detokenized(references: Sequence[str]) -> None:
     """Refuses references in subwords: a score on those is no BLEU, and looks like a better one."""
     for number, line in enumerate(references, start=1):
         if "\u2581" in line or "@@ " in line:

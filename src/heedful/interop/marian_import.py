@@ -18,6 +18,7 @@ from torch import Tensor
 from heedful.config import BOS, EOS, PAD, DecodingConfig, ModelConfig
 from heedful.errors import ConfigError, ModelError
 from heedful.files import read_at_most
+from heedful.interop.export_constraints import SUPPRESSED_TOKENS
 from heedful.interop.marian import (
     BIAS,
     CONFIG,
@@ -26,22 +27,21 @@ from heedful.interop.marian import (
     TARGET,
     VOCABULARY,
     WEIGHTS,
+    marian_component_order,
     marian_name,
-    reordered,
-    sines_then_cosines,
+    reorder_components,
 )
-from heedful.interop.shape import NEVER_SAID
 from heedful.model.embeddings import sinusoids
 from heedful.model.transformer import Transformer
 from heedful.storage.model_directory import Model, TextFacts, read_tensors, require_size, with_weights
 from heedful.text.tokenizer import Tokenizer
 from heedful.typed import build
 
-_MOST_JSON = 50_000_000  # bytes: a vocabulary of a million tokens
+_MAX_JSON_BYTES = 50_000_000  # bytes: a vocabulary of a million tokens
 # What their files may have beside our weights: the same matrix under other names, and sinusoids.
-_COPIES = ("lm_head.weight", "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight")
-_TABLES = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
-_FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
+_TIED_COPIES = ("lm_head.weight", "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight")
+_POSITION_TABLES = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
+_FLOAT_TYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 # Keys that must have this value, and what Marian takes where a key is absent.
 _REQUIRED: dict[str, tuple[Any, Any]] = {
     "model_type": ("marian", ""),
@@ -62,18 +62,18 @@ def read_marian(directory: Path) -> Model:
     if not (directory / CONFIG).exists():
         raise ModelError(f"{directory} is no directory of Marian's: it has no {CONFIG}. save_pretrained writes one.")
     content = _read_json(directory / CONFIG)
-    config = _config(content, directory / CONFIG)
+    config = _read_config(content, directory / CONFIG)
     tokenizer = _read_tokenizer(directory, config)
     tensors = _read_weights(directory)
     require_size(config, tensors, directory / WEIGHTS)
-    transformer = with_weights(config, _our_weights(tensors, config, directory / WEIGHTS), directory / WEIGHTS)
-    text, decoding = _facts(content, directory / CONFIG)
+    transformer = with_weights(config, _convert_weights(tensors, config, directory / WEIGHTS), directory / WEIGHTS)
+    text, decoding = _read_text_and_decoding(content, directory / CONFIG)
     return Model(transformer.eval(), tokenizer, text, decoding, {"imported_from": "marian"})
 
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        content = json.loads(read_at_most(path, _MOST_JSON).decode("utf-8"))
+        content = json.loads(read_at_most(path, _MAX_JSON_BYTES).decode("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise ModelError(f"{path} cannot be read: {error}.") from None
     if not isinstance(content, dict):
@@ -81,10 +81,10 @@ def _read_json(path: Path) -> dict[str, Any]:
     return content
 
 
-def _config(content: Mapping[str, Any], path: Path) -> ModelConfig:
-    for key, (required, unsaid) in _REQUIRED.items():
-        if (given := content.get(key, unsaid)) != required:
-            raise ModelError(f"{path}: {key} is {given!r}; heedful has models with {required!r} alone.")
+def _read_config(content: Mapping[str, Any], path: Path) -> ModelConfig:
+    for key, (required, default) in _REQUIRED.items():
+        if (value := content.get(key, default)) != required:
+            raise ModelError(f"{path}: {key} is {value!r}; heedful has models with {required!r} alone.")
     for name in ("layers", "attention_heads", "ffn_dim"):
         sides = [content.get(f"{stack}_{name}") for stack in ("encoder", "decoder")]
         if sides[0] != sides[1]:
@@ -128,56 +128,60 @@ def _read_weights(directory: Path) -> dict[str, Tensor]:
 
 
 @torch.no_grad()
-def _our_weights(theirs: dict[str, Tensor], config: ModelConfig, where: Path) -> dict[str, Tensor]:
+def _convert_weights(theirs: dict[str, Tensor], config: ModelConfig, path: Path) -> dict[str, Tensor]:
     """Every weight by our name with the components in our order; what ours cannot hold is refused."""
     with torch.device("meta"):
         shapes = {name: tensor.shape for name, tensor in Transformer(config).state_dict().items()}
-    known = {name: EMBEDDING if name == "embedding.weight_VD" else marian_name(name) for name in shapes}
+    marian_names = {name: EMBEDDING if name == "embedding.weight_VD" else marian_name(name) for name in shapes}
     for name, tensor in theirs.items():
-        if tensor.dtype not in _FLOATS:
-            raise ModelError(f"{where}: {name} is of {tensor.dtype}, which is no plain floating-point number.")
-    for ours, name in known.items():
+        if tensor.dtype not in _FLOAT_TYPES:
+            raise ModelError(f"{path}: {name} is of {tensor.dtype}, which is no plain floating-point number.")
+    for ours, name in marian_names.items():
         if name not in theirs or theirs[name].shape != shapes[ours]:
             found = list(theirs[name].shape) if name in theirs else "absent"
-            raise ModelError(f"{where}: {name} is {found}, expected {list(shapes[ours])}.")
-    if unknown := sorted(theirs.keys() - set(known.values()) - {BIAS, *_COPIES, *_TABLES}):
-        raise ModelError(f"{where} has {unknown[0]}, for which a model of heedful has no place.")
-    for copy in _COPIES:
+            raise ModelError(f"{path}: {name} is {found}, expected {list(shapes[ours])}.")
+    if unknown := sorted(theirs.keys() - set(marian_names.values()) - {BIAS, *_TIED_COPIES, *_POSITION_TABLES}):
+        raise ModelError(f"{path} has {unknown[0]}, for which a model of heedful has no place.")
+    for copy in _TIED_COPIES:
         if copy in theirs and not torch.equal(theirs[copy], theirs[EMBEDDING]):
-            raise ModelError(f"{where}: {copy} differs from {EMBEDDING}; a model of heedful has one matrix for both.")
-    _require_no_bias(theirs, config, where)
-    _require_sinusoids(theirs, config, where)
-    back = sines_then_cosines(config.d_model).argsort()
-    reads = {"embedding.weight_VD": theirs[EMBEDDING][:, back]}
-    reads |= {ours: reordered(ours, theirs[name], back) for ours, name in known.items() if name != EMBEDDING}
-    return {name: tensor.float().contiguous() for name, tensor in reads.items()}
+            raise ModelError(f"{path}: {copy} differs from {EMBEDDING}; a model of heedful has one matrix for both.")
+    _require_no_bias(theirs, config, path)
+    _require_sinusoids(theirs, config, path)
+    inverse_order = marian_component_order(config.d_model).argsort()
+    converted = {"embedding.weight_VD": theirs[EMBEDDING][:, inverse_order]}
+    converted |= {
+        ours: reorder_components(ours, theirs[name], inverse_order)
+        for ours, name in marian_names.items()
+        if name != EMBEDDING
+    }
+    return {name: tensor.float().contiguous() for name, tensor in converted.items()}
 
 
-def _require_no_bias(theirs: Mapping[str, Tensor], config: ModelConfig, where: Path) -> None:
+def _require_no_bias(theirs: Mapping[str, Tensor], config: ModelConfig, path: Path) -> None:
     bias = theirs.get(BIAS, torch.zeros(1, config.vocab_size)).flatten().clone()
     if len(bias) != config.vocab_size:
-        raise ModelError(f"{where}: {BIAS} has {len(bias)} numbers, expected {config.vocab_size}.")
-    bias[list(NEVER_SAID)] = 0
+        raise ModelError(f"{path}: {BIAS} has {len(bias)} numbers, expected {config.vocab_size}.")
+    bias[list(SUPPRESSED_TOKENS)] = 0
     if bias.any():
-        raise ModelError(f"{where}: {BIAS} is not 0; the paper's projection, and heedful's, has no bias.")
+        raise ModelError(f"{path}: {BIAS} is not 0; the paper's projection, and heedful's, has no bias.")
 
 
-def _require_sinusoids(theirs: Mapping[str, Tensor], config: ModelConfig, where: Path) -> None:
-    for name in _TABLES:
+def _require_sinusoids(theirs: Mapping[str, Tensor], config: ModelConfig, path: Path) -> None:
+    for name in _POSITION_TABLES:
         if name in theirs:
             table_TD = theirs[name].double()
             rows = table_TD.shape[0] if table_TD.ndim else 1
-            expected_TD = sinusoids(rows, config.d_model)[:, sines_then_cosines(config.d_model)]
+            expected_TD = sinusoids(rows, config.d_model)[:, marian_component_order(config.d_model)]
             if table_TD.shape != expected_TD.shape or not torch.allclose(table_TD, expected_TD, atol=0.01):
-                raise ModelError(
-                    f"{where}: {name} is not the table of sinusoids, and a model of heedful computes them."
-                )
+                raise ModelError(f"{path}: {name} is not the table of sinusoids, and a model of heedful computes them.")
 
 
-def _facts(content: Mapping[str, Any], path: Path) -> tuple[TextFacts, DecodingConfig]:
+def _read_text_and_decoding(content: Mapping[str, Any], path: Path) -> tuple[TextFacts, DecodingConfig]:
     """What heedful wrote beside Marian's keys; for a directory of another origin, the defaults."""
-    own = content.get("heedful", {})
+    heedful_section = content.get("heedful", {})
     try:
-        return build(TextFacts, own.get("text", {})), build(DecodingConfig, own.get("decoding", {}))
+        return build(TextFacts, heedful_section.get("text", {})), build(
+            DecodingConfig, heedful_section.get("decoding", {})
+        )
     except (AttributeError, TypeError, ValueError, OverflowError, ConfigError) as error:
         raise ModelError(f"{path} does not describe a model: {error}.") from None

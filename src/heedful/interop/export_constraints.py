@@ -8,11 +8,11 @@ from heedful.storage.model_directory import Model
 
 # Tokens that search never says. Other tools know of no such rule, so it goes into the weights: a bias of the projection
 # that no logit makes up for, and that half precision can still hold.
-NEVER_SAID = (PAD, UNK, BOS)
-NEVER = -10_000.0
+SUPPRESSED_TOKENS = (PAD, UNK, BOS)
+SUPPRESSION_BIAS = -10_000.0
 
 
-def require_plain_heads(config: ModelConfig, tool: str) -> None:
+def require_standard_heads(config: ModelConfig, tool: str) -> None:
     """Table 3 (B) has rows with d_k ≠ d_v."""
     if not config.d_k == config.d_v == config.d_model / config.h:
         raise ModelError(
@@ -21,7 +21,7 @@ def require_plain_heads(config: ModelConfig, tool: str) -> None:
         )
 
 
-def positions_needed(model: Model) -> int:
+def position_table_size(model: Model) -> int:
     """How many positions a tool's fixed table gets: ours has no end, theirs must be chosen. Powers of two."""
     if model.transformer.config.positions == "learned":
         return model.transformer.config.max_positions

@@ -1,4 +1,4 @@
-"""Pairs written by hand, each of which the grammar must make word for word, and only so."""
+"""Hand-written pairs that the grammar must derive exactly, and sentences it must not."""
 
 import pytest
 
@@ -267,7 +267,7 @@ HAND_WRITTEN = {
         ),
         ("They promised to listen to her.", "Sie haben versprochen, ihr zuzuhören."),
     ],
-}  # a German side of None: not a sentence of this grammar
+}  # German is None: the grammar must not derive the sentence
 DERIVABLE = [(name, *pair) for name, rows in HAND_WRITTEN.items() for pair in rows if pair[1] is not None]
 NOT_DERIVABLE = [pair[0] for rows in HAND_WRITTEN.values() for pair in rows if pair[1] is None]
 

@@ -1,4 +1,4 @@
-"""The tables are complete and consistent."""
+"""The lexicon tables are complete and consistent."""
 
 from collections import Counter
 
@@ -70,7 +70,7 @@ def test_derived_noun_tags_contain_only_listed_nouns():
 
 
 class FirstOptionChooser:
-    """Takes the first option, and fails where there is none."""
+    """Picks the first option and fails if there are none."""
 
     def pick(self, options):
         return options[0]

@@ -1,4 +1,4 @@
-"""German and English forms against paradigms written by hand."""
+"""German and English morphology against hand-written paradigms."""
 
 import pytest
 
@@ -137,7 +137,7 @@ def test_simple_past_becomes_perfekt_except_for_sein_and_haben(verb, finite, non
         ("play", ("plays", "played", "played", "playing")),
         ("watch", ("watches", "watched", "watched", "watching")),
         ("dance", ("dances", "danced", "danced", "dancing")),
-        ("go", ("goes", "goed", "goed", "going")),  # regular by rule: the table gives went and gone
+        ("go", ("goes", "goed", "goed", "going")),  # regular forms; the lexicon has went and gone
     ],
 )
 def test_regular_english_verb_forms(base, forms):

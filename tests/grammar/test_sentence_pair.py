@@ -1,4 +1,4 @@
-"""Pairs as a whole: purity, one translation for one sentence, length, splits."""
+"""Generated pairs: reproducibility, unique translations, length and splits."""
 
 import math
 import subprocess
@@ -42,7 +42,7 @@ def test_one_english_sentence_has_one_translation():
 
 
 def test_every_derivation_of_a_sentence_gives_the_same_pair():
-    """Not only has no second translation been drawn: the grammar has none, nor other combinations."""
+    """The grammar has no second translation, not even one that the sample lacks."""
     for pair in sample()[:15]:
         assert {realise(structure) for structure in derivations(pair.english)} == {pair}
 
@@ -73,9 +73,9 @@ def test_long_distance_agreement_occurs():
 
 
 def test_grammar_generates_more_than_ten_million_sentences():
-    """By birthdays: with M equally likely sentences, n draws make about n²/2M repetitions.
+    """Birthday estimate: n draws from M equally likely sentences repeat about n²/2M times.
 
-    The sentences are far from equally likely, which makes repetitions more frequent and the estimate too low.
+    Sentences are not equally likely; this causes more repetitions, so the estimate is a lower bound.
     """
     longer = [pair.english for pair in sample() if len(pair.english.split()) > 8]
     repeated = len(longer) - len(set(longer))

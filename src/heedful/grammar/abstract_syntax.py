@@ -1,7 +1,7 @@
-"""The abstract structure of a sentence, from which both languages are built.
+"""The abstract syntax of a sentence, shared by both languages.
 
-A sentence is made of clauses, a clause of a verb and its nominals. Nothing here knows word order or endings:
-german.py and english.py each turn the same structure into words.
+A sentence consists of clauses, a clause of a verb and its arguments. Word order and inflection belong to
+german_realisation.py and english_realisation.py, which both realise the same tree.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from heedful.grammar.lexical_entries import (
 
 
 class NounPhrase(NamedTuple):
-    """A noun with its determiner, adjectives and perhaps a relative clause."""
+    """A noun with its determiner, adjectives and optional relative clause."""
 
     noun: Noun
     plural: bool
@@ -36,23 +36,23 @@ class NounPhrase(NamedTuple):
 
     @property
     def gender_number(self) -> str:
-        """The key of the German paradigms: gender, or "p" for the plural."""
+        """The key into the German paradigms: the gender, or "p" for the plural."""
         return "p" if self.plural else self.noun.gender
 
 
 class Pronoun(NamedTuple):
-    """A personal pronoun; `antecedent` is the noun phrase of the same sentence that it stands for, if any."""
+    """A personal pronoun; `antecedent` is the noun phrase it refers to, if any."""
 
     agreement: Agreement
-    gender: str  # of the person, or the German gender of the antecedent; "" in the plural and for I, you, we
+    gender: str  # natural gender, or the German gender of the antecedent; "" in the plural and for I, you, we
     antecedent: NounPhrase | None = None
 
 
 class RelativePronoun(NamedTuple):
-    """The pronoun that opens a relative clause and fills its gap."""
+    """The pronoun that introduces a relative clause and fills its gap."""
 
     gender_number: str
-    person: bool  # who or that, whom or which
+    person: bool  # who(m), not that or which
 
     @property
     def agreement(self) -> Agreement:
@@ -60,7 +60,7 @@ class RelativePronoun(NamedTuple):
 
 
 class InterrogativePronoun(NamedTuple):
-    """who (person) or what, in the place of a nominal."""
+    """The interrogative who (`person`) or what."""
 
     person: bool
 
@@ -73,24 +73,24 @@ Nominal = NounPhrase | Pronoun | RelativePronoun | InterrogativePronoun
 
 
 class PrepositionalPhrase(NamedTuple):
-    """A preposition with what it governs."""
+    """A preposition and the nominal it governs."""
 
     preposition: Preposition
     nominal: Nominal
 
 
 class Predicate(NamedTuple):
-    """A predicative adjective, perhaps with very or too."""
+    """A predicative adjective with an optional degree adverb."""
 
     adjective: Adjective
     degree: Adverb | None
 
 
 class Clause(NamedTuple):
-    """A verb with all that belongs to it.
+    """A verb with its arguments and adjuncts.
 
-    `mood` is statement, polar, wh, dependent, infinitive, or inverted (a main clause behind its subordinate
-    clause); `tense` is present, progressive, past, perfect or future. A modal stands in the present or past.
+    `mood` is statement, polar, wh, dependent, infinitive or inverted (a main clause that follows its subordinate
+    clause). `tense` is present, progressive, past, perfect or future; with a modal, present or past.
     """
 
     mood: str
@@ -110,10 +110,10 @@ class Clause(NamedTuple):
 
 
 class Sentence(NamedTuple):
-    """One or two clauses. `form` is simple, subordinate, content, purpose, trying or coordinate.
+    """One or two clauses, in the order of the text.
 
-    The second clause of the text is `second`; `conjunction` joins it, or opens the sentence if
-    `conjunction_first`.
+    `form` is simple, subordinate, content, purpose, infinitive or coordinate. `conjunction` introduces the second
+    clause, or the sentence if `conjunction_first`.
     """
 
     form: str
@@ -127,7 +127,7 @@ _FRONTED_TYPES = (RelativePronoun, InterrogativePronoun)
 
 
 def fronted_constituent(clause: Clause) -> Nominal | PrepositionalPhrase | None:
-    """The constituent that must open the clause: a question word, which + noun, or a relative pronoun."""
+    """Return the interrogative, which-phrase or relative pronoun that opens the clause."""
     for nominal in (clause.accusative, clause.dative):
         if nominal is None:
             continue

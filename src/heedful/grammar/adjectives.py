@@ -1,10 +1,11 @@
-"""The adjectives: English, German, the stem that takes endings where it differs, and the noun kinds they fit."""
+"""The adjectives of the lexicon, and which of them are compatible."""
 
 from __future__ import annotations
 
 from heedful.grammar.lexical_entries import Adjective, Verb
 
-# english  german  stem or -  kinds; "state" marks a passing state of a person, "good" what one likes in a thing
+# english  german  inflected stem or -  noun kinds it modifies
+# "temporary" marks a temporary state of a person, "positive" a desirable property of a thing
 _TABLE = """
 old alt - person,animal,text,thing,clothes,machine,vehicle,furniture,part,place,paper
 young jung - person,animal
@@ -80,17 +81,17 @@ _OPPOSITES = (
     "old new", "old young", "small big", "expensive cheap", "dirty clean", "rich poor", "interesting boring",
     "long short", "cold hot", "happy sad",
 )  # fmt: skip
-# Verb -> the adjective that its object cannot have: what is clean is not washed.
+# Verb -> the adjective that its object cannot have: nobody washes a clean shirt.
 _CONTRADICTING_ADJECTIVES = {"wash": "clean", "tidy": "clean", "turn": "broken", "bake": "cold"}
 
 
 def contradicting_adjective(verb: Verb) -> str:
-    """The adjective that contradicts the verb if said of its object, or nothing."""
+    """Return the adjective that contradicts the verb on its object, or ""."""
     return _CONTRADICTING_ADJECTIVES.get(verb.english, "")
 
 
 def conflicts(adjective: Adjective, others: tuple[Adjective, ...]) -> bool:
-    """Whether an adjective repeats or contradicts one of the others."""
+    """Return whether an adjective repeats or contradicts one of the others."""
     for other in others:
         if adjective is other:
             return True

@@ -1,8 +1,7 @@
-"""How the grammar chooses.
+"""The interface through which the grammar makes its choices.
 
-Every choice of the generator goes through a `Choose`. Drawing (here) answers from a hash of seed and index;
-searching (derive.py) answers with each possibility in turn. So the very same code makes sentences and decides
-whether a given sentence can be made.
+`HashChooser` picks pseudo-randomly from a hash of seed and index, for generation. The search in derivations.py tries
+every option in turn, for analysis. The same grammar code therefore generates sentences and recognises them.
 """
 
 from __future__ import annotations
@@ -20,20 +19,20 @@ class Chooser(Protocol):
     """Makes the choices of one derivation."""
 
     def pick(self, options: Sequence[T]) -> T:
-        """One of the options; an option that stands there twice is twice as likely."""
+        """Return one of the options; repeating an option makes it more likely."""
         ...
 
     def check_partial(self, constituent: object) -> None:
-        """Show a part to which words will be added; a search may give up here if it cannot belong."""
+        """Check an incomplete constituent; a search may abandon the derivation here."""
         ...
 
     def check_complete(self, constituent: T) -> T:
-        """Return a finished part of the sentence; a search may give up here if it cannot belong."""
+        """Return a complete constituent; a search may abandon the derivation here."""
         ...
 
 
 class HashChooser:
-    """Choices from a hash: a pure function of the key, on every platform and in every process."""
+    """Picks options from a hash of seed and index, identically on every platform."""
 
     __slots__ = ("_bits", "_key")
 
@@ -42,7 +41,7 @@ class HashChooser:
         self._bits = int.from_bytes(blake2b(self._key).digest(), "little")
 
     def pick(self, options: Sequence[T]) -> T:
-        if self._bits < _WORD:  # too few bits left for an even choice
+        if self._bits < _WORD:  # too few bits left for a uniform choice
             self._key = blake2b(self._key).digest()
             self._bits = int.from_bytes(self._key, "little")
         self._bits, index = divmod(self._bits, len(options))

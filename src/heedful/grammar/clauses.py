@@ -1,4 +1,4 @@
-"""Choosing clauses: a verb, a tense, and what the verb asks for."""
+"""Generation of clauses: a verb, its tense, its complements and adjuncts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from heedful.grammar.adjectives import BY_KIND, conflicts, contradicting_adjecti
 from heedful.grammar.chooser import Chooser
 from heedful.grammar.lexical_entries import Adjective, Adverb, Marker, Modal, Noun, Verb
 
-TenseOption = tuple[str, Modal | Marker | None]  # the tense, and the modal or whatever else shows it
+TenseOption = tuple[str, Modal | Marker | None]  # the tense, and the modal or marker that expresses it
 
 _PRESENT_MODALS: tuple[TenseOption, ...] = tuple(("present", modal) for modal in fw.MODALS)
 _PAST_MODALS: tuple[TenseOption, ...] = tuple(("past", modal) for modal in (fw.CAN, fw.HAVE_TO, fw.WANT, fw.ALLOWED))
@@ -28,7 +28,7 @@ _PRESENT: TenseOption = ("present", None)
 _PROGRESSIVE: TenseOption = ("progressive", fw.BE_AUXILIARY)
 _FUTURE: TenseOption = ("future", fw.WILL)
 _PERFECT: TenseOption = ("perfect", fw.HAVE_AUXILIARY)
-# policy -> choices for verbs of action; the simple present of these means a habit, and gets an adverb for it.
+# Tense policy -> weighted options for action verbs. Their simple present is habitual and needs a frequency adverb.
 _ACTION_TENSES: dict[str, tuple[TenseOption, ...]] = {
     "free": (_PROGRESSIVE,) * 6 + (_PAST,) * 8 + (_FUTURE,) * 4 + (_PRESENT,) * 5 + (_PERFECT,) * 2
     + _PRESENT_MODALS + _PAST_MODALS,
@@ -47,7 +47,7 @@ _ACTION_TENSES: dict[str, tuple[TenseOption, ...]] = {
 _STATIVE_TENSES = (_PRESENT, _PAST)
 _PAST_POLICIES = frozenset({"past", "simple past", "past modal"})
 
-# Verbs that people do, by clause, the richer frames more often.
+# Verbs with an agent, weighted towards frames with more arguments.
 ACTION_VERBS: tuple[Verb, ...] = tuple(
     verb
     for frame, times in (
@@ -68,35 +68,35 @@ _NON_GRADABLE = frozenset({"broken", "delicious"})
 
 
 class ClauseSpec(NamedTuple):
-    """What the sentence around it asks of a clause."""
+    """What the sentence requires of a clause."""
 
     mood: str
     tense_policy: str = "free"
-    subject: Nominal | None = None  # given, or chosen by the clause
+    subject: Nominal | None = None  # None: generated
     subject_policy: str = "any"
-    excluded_noun: Noun | None = None  # a noun already used in the sentence, not to be the subject again
+    excluded_noun: Noun | None = None  # a noun of the sentence that must not be the subject as well
     allow_negation: bool = True
-    object: Nominal | None = None  # given instead of the verb's own object
-    object_policy: str = ""  # determiners of the direct object, where the sentence and not the clause decides
-    time: str = "any"  # an adverbial of time: any place, first only, or none
-    allow_adjunct: bool = True  # a prepositional phrase that the verb does not need
-    allow_events: bool = True  # "after the concert" may stand as time
+    object: Nominal | None = None  # None: generated
+    object_policy: str = ""  # determiners of the direct object; empty: the clause decides
+    time: str = "any"  # position of a time adverbial: any, first or none
+    allow_adjunct: bool = True  # an optional prepositional phrase
+    allow_events: bool = True  # events as time adverbials: after the concert
     question_adverb: Adverb | None = None
 
 
 def choose_tense(chooser: Chooser, verb: Verb, policy: str) -> TenseOption:
-    """A tense that the policy allows and the verb can have."""
+    """Choose a tense that both the policy and the verb allow."""
     if verb.stative:
         if policy in _PAST_POLICIES:
             return _PAST
         return chooser.pick(_STATIVE_TENSES) if policy in ("free", "non-habitual", "event", "relative") else _PRESENT
     if "non-volitional" in verb.features:
         return _PAST if policy == "relative" else chooser.pick((_PAST, _PAST, _FUTURE))
-    if verb.subject not in ("person", "animate"):  # trains and letters want, and are allowed, nothing
+    if verb.subject not in ("person", "animate"):  # inanimate subjects have no modals
         policy = "event" if policy in ("free", "non-habitual", "relative") else policy
     elif policy == "free" and (verb.frame in ("ditransitive", "placement") or verb.object == "event"):
-        policy = "non-habitual"  # a habit needs something that happens more than once
-    # "They read" would be present or past: where the two look alike, the present is the progressive.
+        policy = "non-habitual"  # these actions are hardly ever habitual
+    # "They read" is ambiguous: where present and past are spelt alike, the progressive replaces the present.
     options = _ACTION_TENSES[policy]
     if verb.past == verb.english:
         options = tuple(_PROGRESSIVE if each == _PRESENT else each for each in options)
@@ -120,12 +120,12 @@ def _generate_subject(chooser: Chooser, verb: Verb, spec: ClauseSpec, negated: b
 
 
 def generate_clause(chooser: Chooser, candidates: tuple[Verb, ...], spec: ClauseSpec) -> Clause:
-    """A clause with one of the verbs of the pool; if the subject is given, the pool must fit it."""
+    """Generate a clause with one of the candidate verbs, which must fit a given subject."""
     return chooser.check_complete(draft_clause(chooser, candidates, spec))
 
 
 def draft_clause(chooser: Chooser, candidates: tuple[Verb, ...], spec: ClauseSpec) -> Clause:
-    """The same for a caller who has something to add."""
+    """Generate a clause that the caller extends before it is checked as complete."""
     verb = chooser.pick(candidates)
     tense, marker = choose_tense(chooser, verb, spec.tense_policy)
     modal = marker if isinstance(marker, Modal) else None
@@ -134,7 +134,7 @@ def draft_clause(chooser: Chooser, candidates: tuple[Verb, ...], spec: ClauseSpe
     negated = can_negate and chooser.pick(_NEGATION) is not None
     subject = spec.subject if spec.subject is not None else _generate_subject(chooser, verb, spec, negated)
     clause = Clause(spec.mood, subject, verb, tense, modal, negated, question_adverb=spec.question_adverb)
-    if spec.object is None and not spec.object_policy:  # else the clause may open with its object
+    if spec.object is None and not spec.object_policy:  # otherwise the object may open the clause
         chooser.check_partial(clause)
     if verb.frame == "be":
         clause = clause._replace(
@@ -150,7 +150,7 @@ def draft_clause(chooser: Chooser, candidates: tuple[Verb, ...], spec: ClauseSpe
 
 
 def generate_predicate(chooser: Chooser, subject: Nominal, as_reason: bool) -> Predicate:
-    """An adjective that can be said of the subject; as a reason, a passing state of a person."""
+    """Generate a predicate of the subject; as a reason, a temporary state of a person."""
     referent = subject.antecedent if isinstance(subject, Pronoun) else subject
     if not isinstance(referent, NounPhrase):
         return _choose_predicate(chooser, _predicate_adjectives(None, "temporary" if as_reason else "person", ()))
@@ -161,7 +161,7 @@ def generate_predicate(chooser: Chooser, subject: Nominal, as_reason: bool) -> P
 def generate_predicate_for(
     chooser: Chooser, phrase: NounPhrase, positive: bool | None = None, excluded_adjective: str = ""
 ) -> Predicate:
-    """An adjective for a noun phrase that does not have it; `good` asks for what one likes or dislikes."""
+    """Generate a predicate compatible with a noun phrase; `positive` selects its polarity."""
     return _choose_predicate(
         chooser, _predicate_adjectives(phrase.noun, phrase.noun.kind, phrase.adjectives, positive, excluded_adjective)
     )
@@ -192,7 +192,7 @@ def _predicate_adjectives(
 
 
 def add_complements(chooser: Chooser, clause: Clause, spec: ClauseSpec) -> Clause:
-    """Add the objects and prepositional phrases that the verb asks for or allows."""
+    """Add the complements that the verb requires and an optional adjunct."""
     verb, subject = clause.verb, clause.subject
     definite = "definite" if clause.negated else "any"
     if verb.frame in ("accusative", "have"):
@@ -221,7 +221,7 @@ def add_complements(chooser: Chooser, clause: Clause, spec: ClauseSpec) -> Claus
 def _generate_complement_phrase(
     chooser: Chooser, clause: Clause, spec: ClauseSpec, policy: str
 ) -> PrepositionalPhrase | None:
-    """The prepositional phrase that the verb cannot do without."""
+    """Generate the prepositional phrase that the verb requires."""
     verb = clause.verb
     if verb.preposition is not None:
         governed = spec.object or phrases.generate_person(chooser, clause.subject, policy, verb.object)
@@ -234,7 +234,7 @@ def _generate_complement_phrase(
 
 
 def _generate_accusative(chooser: Chooser, clause: Clause, spec: ClauseSpec) -> Nominal:
-    """The direct object; negation makes it either definite (nicht) or kein."""
+    """Generate the direct object; under negation it is definite (nicht) or has kein."""
     policy = spec.object_policy or ("no-bare-plural" if _attracts_bare_plural(clause.dative) else "any")
     if clause.verb.frame == "have":
         policy = "negative" if clause.negated else "indefinite"
@@ -253,7 +253,7 @@ def _generate_accusative(chooser: Chooser, clause: Clause, spec: ClauseSpec) -> 
 
 
 def _attracts_bare_plural(dative: Nominal | None) -> bool:
-    """Whether a bare plural after it would be read as one with it: lend the queen cupboards, lend her cupboards."""
+    """Return whether a bare plural would attach to the dative: lend her cupboards."""
     return isinstance(dative, NounPhrase) or (isinstance(dative, Pronoun) and dative.gender == "f")
 
 
@@ -263,7 +263,7 @@ def _generate_position_phrase(chooser: Chooser, clause: Clause, excluded_noun: N
 
 
 def _generate_adjunct(chooser: Chooser, clause: Clause, policy: str) -> PrepositionalPhrase | None:
-    """Now and then a place, a companion or somebody for whom it is done."""
+    """Generate, half of the time, a place, companion or beneficiary that fits the verb."""
     kinds = _adjunct_kinds(clause.verb)
     if not kinds or chooser.pick((False, True)):
         return None
@@ -293,7 +293,7 @@ def _time_adverbials(clause: Clause) -> tuple[Adverb, ...]:
 
 
 def _add_obligatory_adverbial(chooser: Chooser, clause: Clause, spec: ClauseSpec) -> Clause:
-    """What the simple present of an action and the present perfect are never without."""
+    """Add the adverbial that the habitual present and the present perfect require."""
     if clause.tense == "perfect":
         return clause._replace(adverb=fw.ALREADY)
     if spec.time == "any" and chooser.pick((False, True)):
@@ -302,7 +302,7 @@ def _add_obligatory_adverbial(chooser: Chooser, clause: Clause, spec: ClauseSpec
 
 
 def _add_time_adverbial(chooser: Chooser, clause: Clause, spec: ClauseSpec) -> Clause:
-    """Now and then an adverbial of time, first or, unless the clause is negated, in the middle field."""
+    """Add, sometimes, a time adverbial: first or, if not negated, in the middle field."""
     statement = clause.mood == "statement"
     only_first = clause.negated or spec.time == "first"
     if only_first and not statement:
@@ -321,7 +321,7 @@ def _add_time_adverbial(chooser: Chooser, clause: Clause, spec: ClauseSpec) -> C
 
 
 def _needs_adverbial(clause: Clause) -> bool:
-    """Whether nothing but a bare subject and its verb is there: at least three words make a sentence."""
+    """Return whether the clause has only two words without an adverbial; three are required."""
     if (
         clause.verb.frame != "intransitive"
         or clause.prepositional_phrase is not None
@@ -335,7 +335,7 @@ def _needs_adverbial(clause: Clause) -> bool:
 
 @cache
 def verbs_for_object(noun: Noun) -> tuple[Verb, ...]:
-    """The verbs of action, with an accusative, that make sense with a noun as their object."""
+    """Return the transitive action verbs that can take the noun as their object."""
     return tuple(
         verb
         for verb in verbs.BY_FRAME["accusative"]

@@ -1,8 +1,8 @@
-"""Whether, and how, the grammar derives a given sentence.
+"""Find all derivations of a given English sentence.
 
-The generator is run again and again, each time with another answer to its last open choice, until all have been
-tried: a depth-first search over its choices. It is quick because words that the sentence does not contain are
-never tried, and because a finished phrase or clause that is not part of the sentence ends the attempt.
+A depth-first search over the choices of the generator: the generator runs again with the next option for its last
+open choice until every option has been tried. Two checks prune the search. Words that the sentence does not contain
+are never tried, and a complete phrase or clause that is not a substring of the sentence ends the attempt.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ class _DeadEndError(Exception):
 
 
 class _DerivationSearch:
-    """Answers choices along a path given beforehand, then takes the first possibility of each new one."""
+    """Replays a path of choices, then takes the first possible option of each new choice."""
 
     def __init__(self, english: str) -> None:
         self.text = f" {english.lower().rstrip('.?').replace(',', '')} "
         self.words = frozenset(self.text.split())
         self.path: list[int] = []
-        self.sizes: list[int] = []  # how many possibilities each choice on the path had
-        # Options by identity, beside themselves so that the identity stays theirs: most come up again and again.
+        self.sizes: list[int] = []  # number of possible options of each choice on the path
+        # id of an options tuple -> the tuple, which keeps the id valid, and its possible options.
         self._filtered: dict[int, tuple[object, list[Any]]] = {}
 
     def pick(self, options: Sequence[T]) -> T:
@@ -71,12 +71,12 @@ class _DerivationSearch:
         return constituent
 
     def _require_substring(self, words: str) -> None:
-        """Phrases and clauses are unbroken in English, so each must be found in the sentence as it is."""
+        """Abandon the derivation unless the words, contiguous in English, occur in the text."""
         if f" {words.lower()} " not in self.text:
             raise _DeadEndError
 
     def advance(self) -> bool:
-        """Turn to the next unexplored branch; False when all have been tried."""
+        """Advance to the next unexplored branch; return False if there is none."""
         path = self.path[: len(self.sizes)]
         while path and path[-1] + 1 >= self.sizes[len(path) - 1]:
             path.pop()
@@ -87,7 +87,7 @@ class _DerivationSearch:
 
 
 def derivations(english: str) -> Iterator[Sentence]:
-    """All structures that the generator can make and that read as this English sentence."""
+    """Yield every abstract syntax tree whose English realisation is this sentence."""
     search = _DerivationSearch(english)
     more = True
     while more:
@@ -102,6 +102,6 @@ def derivations(english: str) -> Iterator[Sentence]:
 
 
 def is_derivable(english: str, german: str) -> bool:
-    """Whether the grammar makes this English sentence, and every way of making it gives this German one."""
+    """Return whether the grammar derives the English sentence with this German one only."""
     derived = [realise(structure) for structure in derivations(english)]
     return {pair.german for pair in derived} == {german} and not any(is_too_long(pair) for pair in derived)

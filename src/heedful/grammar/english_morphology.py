@@ -1,4 +1,4 @@
-"""English morphology: pure functions from a word and its features to its form."""
+"""English morphology: pure functions from a lexical entry and features to a form."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _ends_in_consonant_y(base: str) -> bool:
 
 
 def verb_forms(base: str, past: str = "", participle: str = "", ing: str = "") -> tuple[str, str, str, str]:
-    """Third person, past, participle and -ing form; those given as irregular are kept."""
+    """Return third person, past, participle and -ing form; irregular forms take precedence."""
     if _ends_in_consonant_y(base):
         third, regular_past = base[:-1] + "ies", base[:-1] + "ied"
     elif base.endswith(("s", "sh", "ch", "x", "o")):
@@ -37,15 +37,15 @@ def verb_forms(base: str, past: str = "", participle: str = "", ing: str = "") -
 
 
 def indefinite_article(next_word: str) -> str:
-    """a or an; no word of the lexicon is spelt with a vowel and spoken with a consonant, or the other way."""
+    """Return a or an by spelling, which matches the pronunciation throughout the lexicon."""
     return "an" if next_word[0] in "aeiou" else "a"
 
 
 @cache
 def verb_group(verb: Verb, tense: str, modal: Modal | None, agreement: Agreement, do_support: bool) -> tuple[str, str]:
-    """The auxiliary ("" if none) and the rest of the verb group, without particle.
+    """Return the auxiliary ("" if none) and the rest of the verb group, without particle.
 
-    `support` asks for an auxiliary even where a plain statement has none: questions and negation need one.
+    `do_support` requires an auxiliary where a plain statement has none, as in questions and negation.
     """
     if modal is not None:
         return _modal_group(verb, tense, modal, agreement, do_support)

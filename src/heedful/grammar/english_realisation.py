@@ -1,4 +1,4 @@
-"""From the abstract structure to English words."""
+"""Surface realisation in English: from abstract syntax to words."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from heedful.grammar.lexical_entries import Adverb
 
 
 def realise_noun_phrase(phrase: NounPhrase) -> str:
-    """A noun phrase with its relative clause; English nouns have no case."""
+    """Return a noun phrase with its relative clause."""
     noun = phrase.noun.english_plural if phrase.plural else phrase.noun.english
     words = [adjective.english for adjective in phrase.adjectives]
     words.append(noun)
@@ -35,7 +35,7 @@ def realise_noun_phrase(phrase: NounPhrase) -> str:
 
 
 def realise_nominal(item: Nominal, subject: bool = False, after_preposition: bool = False) -> str:
-    """Any nominal; pronouns show whether they are the subject."""
+    """Return any nominal; pronouns differ between subject and object."""
     if isinstance(item, NounPhrase):
         return realise_noun_phrase(item)
     if isinstance(item, Pronoun):
@@ -58,7 +58,7 @@ def _realise_time(time: Adverb | PrepositionalPhrase) -> str:
 
 
 def _realise_fronted(clause: Clause, item: Nominal | PrepositionalPhrase) -> tuple[str, str]:
-    """What opens the clause, and the preposition that a question leaves behind at the end of the verb group."""
+    """Return the words that open the clause, and the preposition that a question strands."""
     preposition = clause.verb.english_preposition
     if isinstance(item, PrepositionalPhrase):
         preposition, item = item.preposition.english, item.nominal
@@ -69,7 +69,7 @@ def _realise_fronted(clause: Clause, item: Nominal | PrepositionalPhrase) -> tup
 
 
 def _realise_complements(clause: Clause, front: Nominal | PrepositionalPhrase | None, stranded: str) -> list[str]:
-    """All that follows the verb: particle, objects, prepositional phrase and predicate."""
+    """Return the words after the verb: particle, objects, prepositional phrase, predicate."""
     verb = clause.verb
     accusative = None if clause.accusative is front else clause.accusative
     dative = None if clause.dative is front else clause.dative
@@ -100,14 +100,14 @@ def _negated(auxiliary: str) -> str:
 
 
 def _has_inversion(clause: Clause, front: Nominal | PrepositionalPhrase | None) -> bool:
-    """Questions put the auxiliary first, unless they ask for the subject."""
+    """Return whether the auxiliary precedes the subject: in all questions but subject ones."""
     if clause.mood == "polar":
         return True
     return clause.mood == "wh" and (front is not None or clause.question_adverb is not None)
 
 
 def realise_clause(clause: Clause) -> str:
-    """A clause in its own word order, without its conjunction."""
+    """Return a clause without its conjunction."""
     front = fronted_constituent(clause)
     words: list[str] = []
     stranded = ""
@@ -143,7 +143,7 @@ def _realise_subject_and_verb(clause: Clause, inverted: bool) -> list[str]:
 
 
 def realise_sentence(sentence: Sentence) -> str:
-    """The whole sentence, capitalised and with its punctuation."""
+    """Return the whole sentence, capitalised and punctuated."""
     first = realise_clause(sentence.first)
     text = first
     if sentence.second is not None:

@@ -1,4 +1,4 @@
-"""The closed classes: determiners, prepositions, adverbials, conjunctions and modals."""
+"""The closed word classes: determiners, prepositions, adverbials, conjunctions, modals."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ POSSESSIVES = (
     _determiner("our", "unser", "mixed"),
     _determiner("their", "ihr", "mixed"),
 )
-# Relative possessives agree with the noun before them, not with the one they stand at: no endings.
+# Relative possessives agree with their antecedent, not with the noun they modify, so they have no endings.
 WHOSE_DESSEN = _determiner("whose", "dessen", "strong", indeclinable=True)
 WHOSE_DEREN = _determiner("whose", "deren", "strong", indeclinable=True)
 
@@ -56,7 +56,7 @@ UNDER = Preposition("under", "unter", "dat")
 NEXT_TO = Preposition("next to", "neben", "dat")
 BEHIND = Preposition("behind", "hinter", "dat")
 IN_FRONT_OF = Preposition("in front of", "vor", "dat")
-# The same words where something is put there: two-way prepositions take the accusative of direction.
+# Two-way prepositions take the accusative when they express a direction.
 ON_DIRECTION = Preposition("on", "auf", "acc")
 UNDER_DIRECTION = Preposition("under", "unter", "acc")
 NEXT_TO_DIRECTION = Preposition("next to", "neben", "acc")
@@ -82,7 +82,7 @@ FUTURE_ADVERBIALS = (
     Adverb("in the evening", "am Abend", "early"),
 )
 FREQUENCY_ADVERBIALS = (Adverb("every day", "jeden Tag", "early"), Adverb("every week", "jede Woche", "early"))
-# Before the English verb; those read as a negation or a completion stand late in German, like nicht.
+# They precede the English verb; never follows the objects in German, as nicht does.
 FREQUENCY_ADVERBS = (
     Adverb("always", "immer", "early"),
     Adverb("often", "oft", "early"),

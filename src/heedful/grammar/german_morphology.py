@@ -1,6 +1,6 @@
-"""German morphology: pure functions and paradigms from a word and its features to its form.
+"""German morphology: pure functions and paradigms from a lexical entry to a form.
 
-The key of a noun phrase's column is its gender, or "p" for the plural, which has no gender in German.
+`gender_number` is the gender of a singular noun phrase, or "p": the German plural does not distinguish gender.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from functools import cache
 
 from heedful.grammar.lexical_entries import Adjective, Agreement, Case, Determiner, Modal, Noun, Verb
 
-# Endings of dieser (and, with an a-vowel, of the article) by case and gender or plural.
+# Strong endings (dieser) by case and gender or plural.
 _STRONG = {
     ("nom", "m"): "er", ("nom", "f"): "e", ("nom", "n"): "es", ("nom", "p"): "e",
     ("acc", "m"): "en", ("acc", "f"): "e", ("acc", "n"): "es", ("acc", "p"): "e",
@@ -20,7 +20,7 @@ DEFINITE = {
     ("acc", "m"): "den", ("acc", "f"): "die", ("acc", "n"): "das", ("acc", "p"): "die",
     ("dat", "m"): "dem", ("dat", "f"): "der", ("dat", "n"): "dem", ("dat", "p"): "den",
 }  # fmt: skip
-# ein, kein and the possessives lack an ending exactly here; the adjective then shows the gender itself.
+# ein, kein and the possessives have no ending here, so the adjective takes the strong ending.
 _ENDINGLESS = frozenset({("nom", "m"), ("nom", "n"), ("acc", "n")})
 _WEAK = {
     key: "e" if key[1] != "p" and key[0] != "dat" and key != ("acc", "m") else "en" for key in _STRONG
@@ -33,7 +33,7 @@ CONTRACTIONS = {
     ("in", "dem"): "im", ("an", "dem"): "am", ("zu", "dem"): "zum", ("zu", "der"): "zur",
     ("bei", "dem"): "beim", ("von", "dem"): "vom", ("in", "das"): "ins", ("an", "das"): "ans",
 }  # fmt: skip
-# (person and number, gender of what the pronoun stands for) -> nominative, accusative, dative
+# (agreement, gender of the referent) -> form by case
 PRONOUNS = {
     ("1s", ""): {"nom": "ich", "acc": "mich", "dat": "mir"},
     ("2s", ""): {"nom": "du", "acc": "dich", "dat": "dir"},
@@ -57,7 +57,7 @@ AUXILIARIES = {"sein": SEIN, "haben": HABEN}
 
 @cache
 def noun_form(noun: Noun, plural: bool, case: Case) -> str:
-    """The noun in its case: weak masculines change in the singular, the dative plural adds -n."""
+    """Return the noun form; weak masculines inflect and the dative plural adds -n."""
     if not plural:
         return noun.weak_form if noun.weak_form and case != "nom" else noun.german
     if case == "dat" and not noun.german_plural.endswith(("n", "s")):
@@ -67,7 +67,7 @@ def noun_form(noun: Noun, plural: bool, case: Case) -> str:
 
 @cache
 def determiner_form(determiner: Determiner, gender_number: str, case: Case) -> str:
-    """The determiner in its case and gender or plural; "" where there is no article."""
+    """Return the inflected determiner, or "" for the zero article."""
     if determiner.indeclinable:
         return determiner.german
     if determiner.german == "d":
@@ -79,7 +79,7 @@ def determiner_form(determiner: Determiner, gender_number: str, case: Case) -> s
 
 @cache
 def adjective_form(adjective: Adjective, declension: str, gender_number: str, case: Case) -> str:
-    """The adjective before a noun: the ending shows the case only where the determiner does not."""
+    """Return the attributive adjective with its strong, weak or mixed ending."""
     return adjective.stem + _ADJECTIVE_ENDINGS[declension][case, gender_number]
 
 
@@ -88,13 +88,13 @@ def _verb_stem(infinitive: str) -> str:
 
 
 def regular_er_form(infinitive: str) -> str:
-    """er sagt, er arbeitet."""
+    """Return the regular third person singular: er sagt, er arbeitet."""
     stem = _verb_stem(infinitive)
     return stem + ("et" if stem.endswith(("t", "d")) else "t")
 
 
 def regular_du_form(infinitive: str) -> str:
-    """du sagst, du arbeitest, du tanzt."""
+    """Return the regular second person singular: du sagst, du arbeitest, du tanzt."""
     stem = _verb_stem(infinitive)
     if stem.endswith(("s", "ß", "z", "x")):
         return stem + "t"
@@ -102,7 +102,7 @@ def regular_du_form(infinitive: str) -> str:
 
 
 def present_form(verb: Verb, agreement: Agreement) -> str:
-    """The finite present without its separable prefix."""
+    """Return the finite present form without its separable prefix."""
     if verb.german == "sein":
         return SEIN[agreement]
     if agreement == "3s":
@@ -115,12 +115,12 @@ def present_form(verb: Verb, agreement: Agreement) -> str:
 
 
 def _regular_ich_form(infinitive: str) -> str:
-    """ich mache, ich füttere."""
+    """Return the regular first person singular: ich mache, ich füttere."""
     return infinitive[:-1] if infinitive.endswith("en") else infinitive[:-1] + "e"
 
 
 def modal_form(modal: Modal, tense: str, agreement: Agreement) -> str:
-    """The finite form of a modal; its past is the preterite."""
+    """Return the finite form of a modal; the past is the preterite."""
     if tense == "past":
         return modal.german_past + _WEAK_PAST[agreement]
     ich_er, du, wir = modal.german_present
@@ -128,21 +128,21 @@ def modal_form(modal: Modal, tense: str, agreement: Agreement) -> str:
 
 
 def infinitive(verb: Verb) -> str:
-    """The infinitive as it stands after a modal or werden."""
+    """Return the infinitive with its separable prefix."""
     return verb.prefix + verb.german
 
 
 def zu_infinitive(verb: Verb) -> str:
-    """The infinitive with zu, which goes between a separable prefix and its verb: aufzumachen."""
+    """Return the zu-infinitive; zu follows a separable prefix (aufzumachen)."""
     return f"{verb.prefix}zu{verb.german}" if verb.prefix else f"zu {verb.german}"
 
 
 @cache
 def verb_group(verb: Verb, tense: str, modal: Modal | None, agreement: Agreement) -> tuple[str, str]:
-    """The finite verb and what closes the clause: a participle or an infinitive, or "".
+    """Return the finite verb and the participle or infinitive that closes the clause, or "".
 
-    Both English simple past and present perfect become the Perfekt, except of be and have (war, hatte).
-    The separable prefix of a finite verb is left to the caller, for its place depends on the clause.
+    Simple past and present perfect become the Perfekt, except for be and have (war, hatte). The caller places the
+    separable prefix of a finite verb, because its position depends on the clause.
     """
     if modal is not None:
         return modal_form(modal, tense, agreement), infinitive(verb)

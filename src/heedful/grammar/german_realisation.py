@@ -1,12 +1,12 @@
-"""From the abstract structure to German words, noting on the way which phenomena the sentence shows.
+"""Surface realisation in German, with a record of the phenomena in the sentence.
 
-The order within a clause is fixed here once:
+The word order of a clause:
 
-    opening · finite verb · subject · pronouns (accusative, dative) · early adverbial · dative · accusative ·
+    prefield · finite verb · subject · pronouns (accusative, dative) · early adverbial · dative · accusative ·
     late adverb or nicht · prepositional phrase or predicate · participle, infinitive or prefix
 
-An indefinite accusative stands behind the late adverb (schon ein Buch, das Buch schon). In a dependent clause
-the finite verb closes. The relative clause of an object follows the whole clause.
+An indefinite accusative follows the late adverb (schon ein Buch, but das Buch schon). A dependent clause is
+verb-final. The relative clause of an object is extraposed to the end of the clause.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _TENSE_PHENOMENA = {"past": "perfect", "perfect": "perfect", "future": "future"}
 
 
 class GermanRealiser:
-    """A German sentence in the making: its words so far, and what has been noticed about them."""
+    """Builds one German sentence word by word and records its phenomena."""
 
     def __init__(self) -> None:
         self.words: list[str] = []
@@ -49,11 +49,11 @@ class GermanRealiser:
         self.combinations: set[str] = set()
         self.agreement_distance = 0
         self._comma_pending = False
-        self._head_positions: dict[int, int] = {}  # identity of a noun phrase -> position of its noun
+        self._head_positions: dict[int, int] = {}  # id of a noun phrase -> position of its noun
         self._extraposed: list[NounPhrase] = []
 
     def add(self, word: str) -> None:
-        """Append a word (or a group that nothing can split), after a comma if one is due."""
+        """Append a word or fixed group of words, after a comma if one is pending."""
         if self._comma_pending:
             if self.words:
                 self.words[-1] += ","
@@ -64,11 +64,11 @@ class GermanRealiser:
             self.words.append(word)
 
     def require_comma(self) -> None:
-        """A comma before the next word, if there is one."""
+        """Require a comma before the next word, if there is one."""
         self._comma_pending = True
 
     def record_agreement(self, first: int, second: int) -> None:
-        """Note that the words at two positions agree."""
+        """Record that the words at two positions agree."""
         between = abs(second - first) - 1
         if between > self.agreement_distance:
             self.agreement_distance = between
@@ -76,7 +76,7 @@ class GermanRealiser:
     # Nominals
 
     def realise_noun_phrase(self, phrase: NounPhrase, case: Case, preposition: str = "") -> None:
-        """A noun phrase in its case, with the preposition before it, if any, contracted with the article."""
+        """Realise a noun phrase; contract a preposition before it with the article."""
         noun, determiner, gender_number = phrase.noun, phrase.determiner, phrase.gender_number
         article = determiner_form(determiner, gender_number, case)
         if preposition:
@@ -110,12 +110,12 @@ class GermanRealiser:
             self.record_combination(phrase, "relative")
 
     def record_combination(self, item: Nominal | None, construction: str) -> None:
-        """Note that a noun occurs in a construction; the unseen split is defined by these combinations."""
+        """Record that a noun occurs in a construction; these pairs define the unseen split."""
         if isinstance(item, NounPhrase):
             self.combinations.add(f"{item.noun.english}+{construction}")
 
     def realise_nominal(self, item: Nominal, case: Case, preposition: str = "") -> None:
-        """Any nominal in its case; the relative clause of a noun phrase is left to the caller."""
+        """Realise any nominal without its relative clause, which the caller places."""
         if isinstance(item, NounPhrase):
             self.realise_noun_phrase(item, case, preposition)
             return
@@ -145,7 +145,7 @@ class GermanRealiser:
             self.realise_prepositional_phrase(item)
 
     def realise_relative_clause(self, phrase: NounPhrase) -> None:
-        """The relative clause of a noun phrase, between commas."""
+        """Realise the relative clause of a noun phrase, between commas."""
         assert phrase.relative_clause is not None
         self.phenomena.add("relative")
         self.require_comma()
@@ -154,7 +154,7 @@ class GermanRealiser:
             phrase.relative_clause.prepositional_phrase is not None
             and phrase.relative_clause.prepositional_phrase is fronted_constituent(phrase.relative_clause)
         ):
-            position += 1  # a preposition stands before the relative pronoun
+            position += 1  # a preposition precedes the relative pronoun
         self.realise_clause(phrase.relative_clause)
         self.record_agreement(self._head_positions[id(phrase)], position)
         if self.words[position].strip(",") in ("dessen", "deren"):
@@ -164,7 +164,7 @@ class GermanRealiser:
     # Clauses
 
     def realise_clause(self, clause: Clause) -> None:
-        """A clause in the order that its mood asks for, without its conjunction."""
+        """Realise a clause in the word order of its mood, without its conjunction."""
         outer, self._extraposed = self._extraposed, []
         front = fronted_constituent(clause)
         if clause.mood == "dependent":
@@ -181,7 +181,7 @@ class GermanRealiser:
         self._extraposed = outer
 
     def _realise_main_clause(self, clause: Clause, front: Nominal | PrepositionalPhrase | None) -> None:
-        """Verb second, or first in a yes/no question and behind a subordinate clause."""
+        """Realise a main clause: verb-second, or verb-first if polar or inverted."""
         assert clause.subject is not None
         finite, nonfinite = verb_group(clause.verb, clause.tense, clause.modal, clause.subject.agreement)
         prefield_filled = self._realise_prefield(clause, front)
@@ -201,7 +201,7 @@ class GermanRealiser:
             self.add(nonfinite)
 
     def _realise_prefield(self, clause: Clause, front: Nominal | PrepositionalPhrase | None) -> bool:
-        """What stands before the finite verb instead of the subject; False if there is nothing."""
+        """Realise a constituent before the finite verb; return False if only the subject can."""
         if front is not None:
             self._realise_fronted(clause, front)
         elif clause.question_adverb is not None:
@@ -219,7 +219,7 @@ class GermanRealiser:
             self.realise_nominal(front, "acc" if front is clause.accusative else "dat")
 
     def _realise_dependent_clause(self, clause: Clause, front: Nominal | PrepositionalPhrase | None) -> None:
-        """The finite verb closes the clause, joined to its separable prefix."""
+        """Realise a verb-final clause; the separable prefix joins the finite verb."""
         assert clause.subject is not None
         finite, nonfinite = verb_group(clause.verb, clause.tense, clause.modal, clause.subject.agreement)
         if front is not None:
@@ -236,7 +236,7 @@ class GermanRealiser:
         self.record_combination(clause.subject, "verb-final")
 
     def _realise_subject(self, clause: Clause) -> int:
-        """The subject with its relative clause; returns the position of its head."""
+        """Realise the subject with its relative clause; return the position of its head."""
         assert clause.subject is not None
         self.realise_nominal(clause.subject, "nom")
         position = len(self.words) - 1
@@ -250,7 +250,7 @@ class GermanRealiser:
             self._extraposed.append(item)
 
     def _realise_middle_field(self, clause: Clause, front: Nominal | PrepositionalPhrase | None) -> None:
-        """The middle field, without the subject."""
+        """Realise the middle field without the subject."""
         accusative = None if clause.accusative is front else clause.accusative
         dative = None if clause.dative is front else clause.dative
         if isinstance(accusative, Pronoun):
@@ -272,7 +272,7 @@ class GermanRealiser:
             self.add(clause.predicate.adjective.german)
 
     def _realise_accusative_and_late_adverb(self, clause: Clause, accusative: Nominal | None) -> None:
-        """Definite objects stand before nicht and its like, indefinite ones behind."""
+        """Realise the accusative: definite before nicht or a late adverb, indefinite after it."""
         late = clause.adverb.german if clause.adverb is not None and clause.adverb.position == "late" else ""
         phrase = accusative if isinstance(accusative, NounPhrase) else None
         if clause.negated and (phrase is None or phrase.determiner not in _KEIN_DETERMINERS):
@@ -310,7 +310,7 @@ class GermanRealiser:
     # Sentences
 
     def realise_sentence(self, sentence: Sentence) -> str:
-        """The whole sentence, capitalised and with its punctuation."""
+        """Return the whole sentence, capitalised and punctuated."""
         conjunction = sentence.conjunction
         if conjunction is not None and sentence.conjunction_first:
             self.add(conjunction.german)

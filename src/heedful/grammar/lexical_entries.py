@@ -1,10 +1,9 @@
-"""The kinds of word that the lexicon holds.
+"""The lexical entries: one class per part of speech, with the forms of both languages.
 
-Every kind carries `mentions`: the English words of which at least one must stand in a sentence that uses it.
-Generation does not need it; finding the derivation of a given sentence (derive.py) does, to leave out at once
-the thousands of words that cannot take part.
+Every entry has `cue_words`: a sentence that uses the entry contains at least one of them. Only the search in
+derivations.py needs them, to skip entries that cannot occur in the sentence.
 
-All kinds compare by identity: each word exists once, in its table, so that comparing and hashing cost nothing.
+Entries compare by identity, because each exists once in its table; comparison and hashing are then fast.
 """
 
 from __future__ import annotations
@@ -13,12 +12,12 @@ from dataclasses import dataclass, field
 
 Gender = str  # "m", "f", "n"
 Case = str  # "nom", "acc", "dat"
-Agreement = str  # person and number of a subject: "1s", "2s", "3s", "1p", "3p"
+Agreement = str  # person and number: "1s", "2s", "3s", "1p", "3p"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Noun:
-    """A noun in both languages; `kind` says which adjectives fit, `tags` which verbs and prepositions."""
+    """A noun; `kind` selects its adjectives, `tags` its verbs and prepositions."""
 
     english: str
     english_plural: str
@@ -27,18 +26,18 @@ class Noun:
     german_plural: str
     kind: str
     tags: frozenset[str]
-    weak_form: str  # the form of all other singular cases of a weak masculine (den Jungen), else ""
+    weak_form: str  # oblique singular of a weak masculine (den Jungen), or ""
     cue_words: frozenset[str]
 
     @property
     def mass(self) -> bool:
-        """Mass nouns stand without an article and have no plural here (cold milk, kalte Milch)."""
+        """Whether the noun occurs without an article and has no plural (cold milk)."""
         return "mass" in self.tags
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Adjective:
-    """An adjective; `stem` takes the endings and may differ from the predicative form (teuer, teur-)."""
+    """An adjective; the inflected `stem` can differ from the predicative form (teuer, teur-)."""
 
     english: str
     german: str
@@ -49,7 +48,7 @@ class Adjective:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Preposition:
-    """A preposition in one fixed reading, hence with one case (into the house: in + accusative)."""
+    """A preposition in one reading, with one case (into the house: in + accusative)."""
 
     english: str
     german: str
@@ -62,10 +61,10 @@ class Preposition:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Verb:
-    """A verb in both languages with what it asks of its subject and objects.
+    """A verb with its subcategorization frame and selectional restrictions.
 
-    `frame` is one of: intransitive, accusative, dative, ditransitive, prepositional, motion, position, placing,
-    be, have, that, whether, to. `subject` and `object` are noun tags.
+    `frame` is intransitive, accusative, dative, ditransitive, prepositional, motion, position, placement, be, have,
+    that, whether or infinitive. `subject` and `object` are the noun tags that the verb selects.
     """
 
     english: str
@@ -73,8 +72,8 @@ class Verb:
     past: str
     participle: str
     ing_form: str
-    particle: str  # moves behind a pronoun object: turns on the lamp, turns it on
-    english_preposition: str  # never moves: waits for it
+    particle: str  # follows a pronoun object: turns on the lamp, turns it on
+    english_preposition: str  # always follows the verb: waits for it
     german: str  # the infinitive without its separable prefix
     prefix: str
     du_form: str
@@ -90,36 +89,36 @@ class Verb:
 
     @property
     def stative(self) -> bool:
-        """Stative verbs have no progressive in English."""
+        """Whether the verb has no progressive in English."""
         return "stative" in self.features
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Modal:
-    """A modal verb; in English it may be an auxiliary (can), a verb with to (want to) or be allowed to."""
+    """A modal: in English an auxiliary (can), a verb with to (want to) or be allowed to."""
 
-    english: dict[str, str]  # tense -> auxiliary; empty for the other two kinds
+    english: dict[str, str]  # tense -> auxiliary; empty if the modal is not an auxiliary
     english_verb: tuple[str, str, str] | None  # base, third person, past: want, wants, wanted
     german_present: tuple[str, str, str]  # ich/er, du, wir
-    german_past: str  # the stem of the preterite: konnte
+    german_past: str  # preterite stem: konnte
     cue_words: frozenset[str]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Determiner:
-    """A determiner: what stands before the adjectives, and which set of adjective endings it calls for."""
+    """A determiner and the adjective declension that it selects."""
 
     english: str
-    german: str  # the stem that takes the article's endings; or the whole word when `bare`
-    declension: str  # weak, mixed or strong endings of the adjective
+    german: str  # the stem before the endings, or the whole word if `indeclinable`
+    declension: str  # of the adjectives: weak, mixed or strong
     definite: bool
-    indeclinable: bool = False  # no endings: numerals, dessen, and no article at all
+    indeclinable: bool = False  # numerals, dessen, deren and the zero article
     cue_words: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Adverb:
-    """An adverbial of fixed words. `place` says where it stands in the German middle field: early or late."""
+    """A fixed adverbial; `position` in the German middle field is early or late."""
 
     english: str
     german: str
@@ -132,7 +131,7 @@ class Adverb:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Conjunction:
-    """A subordinating conjunction."""
+    """A coordinating or subordinating conjunction."""
 
     english: str
     german: str
@@ -144,6 +143,6 @@ class Conjunction:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Marker:
-    """The English words by which a tense or a negation shows; they have no word of their own in German."""
+    """English words that mark a tense or negation, without a German entry."""
 
     cue_words: frozenset[str]

@@ -1,7 +1,7 @@
-"""The nouns: English singular and plural, German singular, gender, plural, kind, tags and weak form.
+"""The nouns of the lexicon.
 
-Nouns that name a profession or a role are read as masculine (the teacher: der Lehrer, he), because English does
-not say. No noun has the same form in the English singular and plural: the German would not be determined.
+Professions and roles are masculine (the teacher: der Lehrer, he), because English does not mark their gender. The
+English singular and plural of a noun always differ, so that the German number is determined.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from heedful.grammar.lexical_entries import Noun
 
 # english  plural  german  gender  plural  kind  tags  [weak form]
-# tags: kin takes a possessive only; singular-only has no plural; in/an/auf is the preposition of rest at a place;
-# goal may follow "to" (zu); the others are named after the verbs and prepositions that ask for them.
+# tags: kin requires a possessive; singular-only has no plural; in, an or auf is the locative preposition of a place;
+# goal can follow "to" (zu); the others are selected by verbs and prepositions.
 _TABLE = """
 man men Mann m Männer person -
 woman women Frau f Frauen person -
@@ -175,10 +175,10 @@ BY_TAG: dict[str, tuple[Noun, ...]] = {
     tag: tuple(noun for noun in NOUNS if tag in noun.tags)
     for tag in sorted({tag for noun in NOUNS for tag in noun.tags})
 }
-# Wider classes that verbs ask for by name.
+# Unions of tags that verbs select.
 BY_TAG["animate"] = BY_TAG["person"] * 2 + BY_TAG["animal"]
 BY_TAG["findable"] = BY_TAG["portable"] + BY_TAG["pet"] + BY_TAG["person"]
-# Without birds: who has one (einen Vogel haben) is out of his mind in German.
+# Without bird: the idiom einen Vogel haben means to be crazy.
 BY_TAG["ownable"] = tuple(
     noun for noun in BY_TAG["pet"] + BY_TAG["purchasable"] if not noun.mass and noun.english != "bird"
 )

@@ -1,4 +1,4 @@
-"""Choosing noun phrases, pronouns and prepositional phrases that make sense."""
+"""Generation of plausible noun phrases, pronouns and prepositional phrases."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from heedful.grammar.abstract_syntax import Nominal, NounPhrase, PrepositionalPh
 from heedful.grammar.chooser import Chooser
 from heedful.grammar.lexical_entries import Adjective, Determiner, Noun, Preposition
 
-NumberDeterminer = tuple[bool, Determiner]  # plural or not, and the determiner
+NumberDeterminer = tuple[bool, Determiner]  # whether it is plural, and the determiner
 
 PERSONAL_PRONOUNS = tuple(
     Pronoun(agreement, gender)
     for agreement, gender in (("1s", ""), ("2s", ""), ("3s", "m"), ("3s", "f"), ("1p", ""), ("3p", ""))
 )
-PRONOUNS_IN_QUESTIONS = PERSONAL_PRONOUNS[1:]  # nobody asks what I do
+PRONOUNS_IN_QUESTIONS = PERSONAL_PRONOUNS[1:]  # without I: speakers do not ask about themselves
 _COREFERENT = {"1s": ("1s", "1p"), "1p": ("1s", "1p"), "2s": ("2s",), "3p": ("3p",), "3s": ()}
-# A restrictive relative clause picks one out of many: odd after my, this and all names of one person.
+# A restrictive relative clause selects from several referents, so it is odd after my, this or a unique noun.
 RELATIVE_CLAUSE_DETERMINERS = frozenset(
     {fw.THE, fw.A, fw.EVERY, fw.TWO, fw.THREE, fw.ZERO_ARTICLE, fw.NEGATED_A, fw.NEGATED_ANY}
 )
@@ -36,7 +36,7 @@ def _combine(singular: tuple[Determiner, ...], plural: tuple[Determiner, ...]) -
 
 
 def _all_options(noun: Noun) -> tuple[NumberDeterminer, ...]:
-    """Number and determiner, the usual ones more often."""
+    """Return numbers with determiners, weighted by how common they are."""
     if "kin" in noun.tags:
         return _combine(fw.POSSESSIVES * 2, () if "singular-only" in noun.tags else fw.POSSESSIVES)
     if noun.mass:
@@ -49,7 +49,7 @@ def _all_options(noun: Noun) -> tuple[NumberDeterminer, ...]:
     plural = (fw.THE,) * 3 + (fw.THESE, fw.TWO, fw.THREE, fw.ZERO_ARTICLE)
     if noun.kind == "person":
         return _combine((fw.THE,) * 7 + (fw.A,) * 3 + (fw.THIS, fw.EVERY), plural)
-    if noun.tags & {"transport", "wild"}:  # nobody's own
+    if noun.tags & {"transport", "wild"}:  # without possessives
         return _combine((fw.THE,) * 7 + (fw.A,) * 3 + (fw.THIS,), plural)
     return _combine((fw.THE,) * 7 + (fw.A,) * 4 + (fw.THIS, *fw.POSSESSIVES), (*plural, *fw.POSSESSIVES[:4]))
 
@@ -64,17 +64,17 @@ def _is_allowed(noun: Noun, option: NumberDeterminer, policy: str) -> bool:
         return not plural and determiner is not fw.EVERY
     if policy == "restrictable":
         return determiner in RELATIVE_CLAUSE_DETERMINERS
-    if policy == "no-bare-plural":  # the start of the phrase can be heard
+    if policy == "no-bare-plural":  # the determiner marks where the phrase starts
         return not plural or determiner is not fw.ZERO_ARTICLE
     if policy == "antecedent":
-        # he and she are sure for these only: English has no fixed pronoun for the girl or the child
+        # English has no fixed pronoun for the girl or the child
         return determiner is not fw.EVERY and (plural or noun.kind != "person" or noun.gender != "n")
     return True
 
 
 @cache
 def number_determiner_options(noun: Noun, policy: str) -> tuple[NumberDeterminer, ...]:
-    """What may stand before a noun.
+    """Return the combinations of number and determiner that a noun allows.
 
     The policy is any, definite, indefinite, one, open, marked, antecedent, negative or which.
     """
@@ -93,14 +93,14 @@ def number_determiner_options(noun: Noun, policy: str) -> tuple[NumberDeterminer
 
 @cache
 def candidate_nouns(tag: str, excluded_noun: Noun | None, policy: str) -> tuple[Noun, ...]:
-    """The nouns with a tag that have a form under the policy, without one already used in the clause."""
+    """Return the nouns with a tag that the policy allows, without the excluded noun."""
     return tuple(
         noun for noun in nouns.BY_TAG[tag] if noun is not excluded_noun and number_determiner_options(noun, policy)
     )
 
 
 def is_odd(adjective: Adjective, noun: Noun) -> bool:
-    """The same stem twice (der junge Junge), or what would sound odd: an old child."""
+    """Return whether the pair repeats a stem (der junge Junge) or sounds odd (an old child)."""
     if noun.german.lower().startswith(adjective.stem):
         return True
     return noun.english in _ODD_COMBINATIONS.get(adjective.english, ())
@@ -108,13 +108,13 @@ def is_odd(adjective: Adjective, noun: Noun) -> bool:
 
 @cache
 def adjective_options(noun: Noun, excluded_adjective: str = "") -> tuple[tuple[Adjective, ...], ...]:
-    """No adjective half of the time; else one that fits and is not the contrary one, or one before a colour."""
+    """Return weighted adjective sequences: half empty, the rest one or adjective + colour."""
     fitting = tuple(
         each for each in adjectives.BY_KIND[noun.kind] if not is_odd(each, noun) and each.english != excluded_adjective
     )
     colours = adjectives.BY_KIND["colour"] if noun.kind in adjectives.COLOURABLE_KINDS else ()
     single: list[tuple[Adjective, ...]] = [(each,) for each in (*fitting, *colours)]
-    # A second adjective is a colour: the one order that is the same in both languages, and takes no comma.
+    # Only colours come second: this order is the same in both languages and needs no comma.
     double: list[tuple[Adjective, ...]] = [(first, colour) for first in fitting for colour in colours]
     if double:
         single *= len(colours)
@@ -130,7 +130,7 @@ def generate_noun_phrase(
     without_adjectives: bool = False,
     excluded_adjective: str = "",
 ) -> NounPhrase:
-    """A noun phrase without relative clause; a plain one has no adjectives, none has the contrary one."""
+    """Generate a noun phrase without a relative clause."""
     return expand_noun(
         chooser,
         chooser.pick(candidate_nouns(tag, excluded_noun, policy)),
@@ -143,7 +143,7 @@ def generate_noun_phrase(
 def expand_noun(
     chooser: Chooser, noun: Noun, policy: str = "any", without_adjectives: bool = False, excluded_adjective: str = ""
 ) -> NounPhrase:
-    """A given noun with number, determiner and adjectives."""
+    """Generate a noun phrase for a given noun: choose number, determiner and adjectives."""
     plural, determiner = chooser.pick(number_determiner_options(noun, policy))
     chosen: tuple[Adjective, ...] = (
         () if without_adjectives else chooser.pick(adjective_options(noun, excluded_adjective))
@@ -153,7 +153,7 @@ def expand_noun(
 
 @cache
 def non_reflexive_pronouns(agreement: str, gender: str) -> tuple[Pronoun, ...]:
-    """Pronouns that can be the object beside this subject without becoming reflexive."""
+    """Return the object pronouns that are not reflexive with this subject."""
     coreferent = _COREFERENT[agreement]
     return tuple(
         each
@@ -163,7 +163,7 @@ def non_reflexive_pronouns(agreement: str, gender: str) -> tuple[Pronoun, ...]:
 
 
 def generate_person(chooser: Chooser, subject: Nominal | None, policy: str = "any", tag: str = "person") -> Nominal:
-    """A person as an object or after a preposition: a noun phrase or, now and then, a pronoun."""
+    """Generate a person as an object: a noun phrase or, one time in four, a pronoun."""
     if policy not in ("negative", "restrictable") and tag == "person" and chooser.pick((False, False, False, True)):
         if isinstance(subject, Pronoun):
             return chooser.check_complete(chooser.pick(non_reflexive_pronouns(subject.agreement, subject.gender)))
@@ -172,29 +172,29 @@ def generate_person(chooser: Chooser, subject: Nominal | None, policy: str = "an
 
 
 def generate_other_person(chooser: Chooser, excluded_noun: Noun) -> Nominal:
-    """A definite person, not of the noun given: the subject of a relative clause."""
+    """Generate a definite person other than the excluded noun."""
     if chooser.pick((False, False, True)):
         return chooser.check_complete(chooser.pick(PERSONAL_PRONOUNS))
     return generate_noun_phrase(chooser, "person", "definite", excluded_noun)
 
 
 def head_noun(item: Nominal | None) -> Noun | None:
-    """The noun of a nominal, if it has one."""
+    """Return the head noun of a nominal, or None for pronouns."""
     return item.noun if isinstance(item, NounPhrase) else None
 
 
 def pronoun_for(phrase: NounPhrase) -> Pronoun:
-    """The pronoun that stands for a noun phrase in a later clause.
+    """Return the pronoun that refers to a noun phrase in a later clause.
 
-    English he, she and it follow the person or thing; German follows the noun's gender. The two meet here: for
-    people the genders coincide (see the antecedent policy), for things English says it whatever the gender.
+    English pronouns follow the referent, German ones the gender of the noun. For people the two coincide (see the
+    antecedent policy); for things English always has it.
     """
     if phrase.plural:
         return Pronoun("3p", "", phrase)
     return Pronoun("3s", phrase.noun.gender, phrase)
 
 
-# Where one can be: the preposition is the place's own (at the station: am Bahnhof).
+# Each place selects its own locative preposition (at the station: am Bahnhof).
 _AN = {"beach": fw.ON_BEACH}
 _AUF = {"island": fw.ON_ISLAND}
 PLACES: tuple[tuple[Preposition, Noun], ...] = (
@@ -224,7 +224,7 @@ POSITIONS: dict[str, tuple[tuple[Preposition, str], ...]] = {
 def generate_place_phrase(
     chooser: Chooser, places: tuple[tuple[Preposition, Noun], ...], policy: str = "any"
 ) -> PrepositionalPhrase:
-    """A preposition with one of the places that it fits."""
+    """Generate a prepositional phrase with one of the given places."""
     preposition, noun = chooser.pick(places)
     return PrepositionalPhrase(preposition, expand_noun(chooser, noun, policy))
 
@@ -232,5 +232,5 @@ def generate_place_phrase(
 def generate_person_phrase(
     chooser: Chooser, options: tuple[Preposition, ...], subject: Nominal | None
 ) -> PrepositionalPhrase:
-    """A preposition with somebody: with him, for my aunt."""
+    """Generate a prepositional phrase with a person: with him, for my aunt."""
     return PrepositionalPhrase(chooser.pick(options), generate_person(chooser, subject, "definite"))

@@ -1,4 +1,4 @@
-"""Choosing relative clauses."""
+"""Generation of restrictive relative clauses."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ _PERSON_OBJECT_VERBS = {
     frame: tuple(verb for verb in verbs.BY_FRAME[frame] if verb.object == "person" and verb.subject == "person")
     for frame in ("accusative", "dative", "prepositional")
 }
-# Verb outside -> the verbs that its object cannot have behind it: nobody bakes a cake that somebody bought.
+# Matrix verb -> verbs that its object's relative clause cannot have: nobody bakes a cake that somebody bought.
 _IMPLAUSIBLE_VERBS = {"bake": ("buy", "eat")}
 
 
 def allows_relative_clause(phrase: object) -> bool:
-    """Whether a nominal is a noun phrase that a restrictive relative clause can follow."""
+    """Return whether a nominal is a noun phrase that allows a restrictive relative clause."""
     return (
         isinstance(phrase, NounPhrase)
         and phrase.determiner in phrases.RELATIVE_CLAUSE_DETERMINERS
@@ -60,14 +60,14 @@ def _relative_types(noun: Noun) -> tuple[str, ...]:
 
 
 def add_relative_clause(chooser: Chooser, phrase: NounPhrase, matrix: Clause) -> NounPhrase:
-    """The noun phrase with a relative clause that fits its noun, and repeats nothing of the clause outside."""
+    """Add a relative clause that fits the noun and does not repeat the matrix clause."""
     relative_type = chooser.pick(_relative_types(phrase.noun))
     relative_clause = _generate_relative_clause(chooser, relative_type, phrase, matrix)
     return chooser.check_complete(phrase._replace(relative_clause=relative_clause))
 
 
 def _generate_relative_clause(chooser: Chooser, relative_type: str, phrase: NounPhrase, matrix: Clause) -> Clause:
-    if matrix.predicate is not None:  # said of the noun as well
+    if matrix.predicate is not None:  # the relative clause must not contradict it
         phrase = phrase._replace(adjectives=(*phrase.adjectives, matrix.predicate.adjective))
     pronoun = RelativePronoun(phrase.gender_number, phrase.noun.kind == "person")
     spec = clauses.ClauseSpec("dependent", "relative", pronoun, allow_negation=False, time="none")
@@ -106,7 +106,7 @@ def _object_gap_verbs(
 
 
 def _generate_genitive_relative(chooser: Chooser, phrase: NounPhrase, spec: clauses.ClauseSpec) -> Clause:
-    """whose dog is sleeping, whose car is broken: dessen or deren by the noun before."""
+    """Generate a genitive relative clause: whose dog is sleeping, whose car is broken."""
     determiner = fw.WHOSE_DESSEN if phrase.gender_number in ("m", "n") else fw.WHOSE_DEREN
     tag = chooser.pick(_POSSESSED_TAGS)
     noun = chooser.pick(phrases.candidate_nouns("kin" if tag == "person" else tag, phrase.noun, "any"))

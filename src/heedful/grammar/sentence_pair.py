@@ -1,4 +1,4 @@
-"""A sentence in both languages, as a pure function of seed and index."""
+"""Sentence pairs as a pure function of seed and index."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ MAX_WORDS = 25
 
 @dataclass(frozen=True, slots=True)
 class SentencePair:
-    """An English sentence, its one German translation, and what the German shows."""
+    """An English sentence, its German translation and the phenomena of the German side."""
 
     english: str
     german: str
-    phenomena: tuple[str, ...]  # sorted names out of PHENOMENA
-    agreement_distance: int  # the most German words between two words that must agree
-    combinations: tuple[str, ...]  # sorted "noun+construction"; the unseen split is defined by them
+    phenomena: tuple[str, ...]  # sorted names from PHENOMENA
+    agreement_distance: int  # most words between two German words that agree
+    combinations: tuple[str, ...]  # sorted "noun+construction"; they define the unseen split
 
 
 def realise(structure: Sentence) -> SentencePair:
-    """Both languages of one abstract structure."""
+    """Return the realisation of one abstract syntax tree in both languages."""
     realiser = GermanRealiser()
     text = realiser.realise_sentence(structure)
     return SentencePair(
@@ -38,12 +38,12 @@ def realise(structure: Sentence) -> SentencePair:
 
 
 def is_too_long(pair: SentencePair) -> bool:
-    """Whether the pair is longer than the grammar gives out; one in a thousand is drawn again for that."""
+    """Return whether a sentence exceeds MAX_WORDS, as about one in a thousand does."""
     return max(pair.english.count(" "), pair.german.count(" ")) >= MAX_WORDS
 
 
 def make_pair(seed: int, index: int) -> SentencePair:
-    """The pair with this number in the endless list that belongs to the seed."""
+    """Return pair number `index` of the infinite sequence of a seed."""
     chooser = HashChooser(seed, index)
     while True:
         pair = realise(generate_sentence(chooser))

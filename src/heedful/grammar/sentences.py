@@ -1,4 +1,4 @@
-"""Choosing whole sentences: the grammar's start."""
+"""Generation of whole sentences: the start symbol of the grammar."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Verbs = tuple[Verb, ...]
 
 
 def _action_verbs(*english: str) -> Verbs:
-    """The verbs of action with these English names."""
+    """Return the action verbs with these English infinitives."""
     return tuple(verb for verb in clauses.ACTION_VERBS if verb.english in english)
 
 
@@ -51,8 +51,8 @@ _PURPOSE_VERBS = tuple(
 _OBLIGATION_VERBS = _INFINITIVE_VERBS + tuple(
     verb for verb in clauses.ACTION_VERBS if verb.english in ("go", "work", "wait", "speak")
 )
-# Tense of the main clause, tense of the subordinate clause; the conjunction decides which are natural.
-# A background lasts (while he is waiting), an achievement is over at one moment (as soon as he comes back).
+# Conjunction, tense policy of the main clause, tense policy of the subordinate clause.
+# Durative verbs follow while (while he is waiting), achievement verbs as soon as (as soon as he comes back).
 _TENSE_SEQUENCES: tuple[tuple[Conjunction, str, str], ...] = (
     (fw.IF, "future", "condition"),
     (fw.AS_SOON_AS, "future", "condition"),
@@ -71,7 +71,7 @@ _VERBS_BY_CONJUNCTION: dict[Conjunction, tuple[Verbs, Verbs]] = {
     fw.BEFORE_CLAUSE: (clauses.ACTION_VERBS, clauses.ACTION_VERBS),
     fw.WHILE: (_SIMULTANEOUS_VERBS, _DURATIVE_VERBS),
 }
-# What is asked for -> the verbs, and what the plan of the clause must say.
+# Type of wh-question -> candidate verbs, and the fields of the ClauseSpec that it sets.
 _WH_QUESTIONS: dict[str, tuple[Verbs, dict[str, Any]]] = {
     "where": (_VERBS_WITH_PLACE, {"allow_adjunct": False, "question_adverb": fw.WHERE}),
     "where to": (_GO, {"question_adverb": fw.WHERE_TO}),
@@ -97,18 +97,18 @@ _CONTENT_CLAUSES: tuple[tuple[Verb, Conjunction, str, bool], ...] = (
     (_KNOW, fw.WHETHER, "polar", False),
 )
 _ACQUISITION_VERBS = tuple(verb for verb in _THING_OBJECT_VERBS if verb.english in ("buy", "need"))
-# Done with a thing because one likes it, except sell.
+# The reason for these actions is a positive property of the object; for sell, a negative one.
 _EVALUATED_ACTIONS = frozenset({"buy", "sell", "read", "eat", "drink", "bring", "try"})
 _EVALUATED_ACTION_VERBS = tuple(verb for verb in _THING_OBJECT_VERBS if verb.english in _EVALUATED_ACTIONS)
 _USE_ACTIONS = frozenset(
     {"read", "eat", "drink", "paint", "photograph", "repair", "try", "give", "show", "lend", "offer"}
 )
-# What one does in such a state: not to do it is done although, not because.
+# Action -> the state that causes it: negated, the action takes although, not because.
 _CAUSING_STATES = {"eat": "hungry", "sleep": "tired", "laugh": "happy", "cry": "sad"}
 
 
 def generate_sentence(chooser: Chooser) -> Sentence:
-    """Any sentence of the grammar."""
+    """Generate a sentence of any type."""
     sentence_type = chooser.pick(_SENTENCE_TYPES)
     if sentence_type == "statement":
         return Sentence("simple", _generate_statement(chooser))
@@ -137,7 +137,7 @@ def generate_sentence(chooser: Chooser) -> Sentence:
 
 
 def _generate_statement(chooser: Chooser) -> Clause:
-    """A statement, one in three with a relative clause at its subject or object."""
+    """Generate a statement, sometimes with a relative clause on its subject or object."""
     attachment = chooser.pick(("", "", "", "subject", "object"))
     if not attachment:
         return clauses.generate_clause(chooser, clauses.SIMPLE_CLAUSE_VERBS, ClauseSpec("statement"))
@@ -153,7 +153,10 @@ def _generate_statement(chooser: Chooser) -> Clause:
 
 
 def _generate_clause_with_object_relative(chooser: Chooser, mood: str) -> Clause:
-    """Nothing may follow the object in English: it would read as a part of the relative clause."""
+    """Generate a clause with a relative clause on its object.
+
+    Nothing follows the object in English, because it would attach to the relative clause.
+    """
     spec = ClauseSpec(mood, "non-habitual", object_policy="restrictable", allow_adjunct=False, time="first")
     if mood == "polar":
         spec = spec._replace(subject_policy="definite", allow_negation=False)
@@ -177,7 +180,7 @@ def _generate_polar_question(chooser: Chooser) -> Clause:
 
 
 def _generate_wh_question(chooser: Chooser) -> Clause:
-    """where, when, why, who, what, which."""
+    """Generate a question with where, when, why, who, what or which."""
     candidates, overrides = _WH_QUESTIONS[chooser.pick(_WH_TYPES)]
     spec = ClauseSpec("wh", "non-habitual", subject_policy="definite", allow_negation=False)
     return clauses.generate_clause(chooser, candidates, spec._replace(**overrides))
@@ -187,21 +190,21 @@ def _generate_wh_question(chooser: Chooser) -> Clause:
 
 
 def _generate_antecedent(chooser: Chooser) -> Nominal:
-    """A person whom a later clause can take up again as I, you, he, she, we or they."""
+    """Generate a person to whom a pronoun in a later clause can refer."""
     if chooser.pick((False, False, True)):
         return chooser.check_complete(chooser.pick(phrases.PERSONAL_PRONOUNS))
     return phrases.generate_noun_phrase(chooser, "person", "antecedent")
 
 
 def _pronominalise(item: Nominal) -> Nominal:
-    """The pronoun for somebody named before."""
+    """Return the pronoun for a person mentioned before."""
     return phrases.pronoun_for(item) if isinstance(item, NounPhrase) else item
 
 
 def _join_clauses(
     chooser: Chooser, conjunction: Conjunction, main: tuple[Verbs, ClauseSpec], subordinate: tuple[Verbs, ClauseSpec]
 ) -> Sentence:
-    """Main and subordinate clause about the same person, in either order; the second says he or she."""
+    """Join a main and a subordinate clause with the same subject, in either order."""
     conjunction_first = chooser.pick((False, False, True))
     person = _generate_antecedent(chooser)
     one, two = (subordinate, main) if conjunction_first else (main, subordinate)
@@ -212,7 +215,7 @@ def _join_clauses(
 
 
 def _generate_reason_sentence(chooser: Chooser) -> Sentence:
-    """because or although: a state of the same person, or what that person must or wants to do."""
+    """Generate a sentence with because or although: a state, an obligation or a wish."""
     conjunction = chooser.pick((fw.BECAUSE, fw.ALTHOUGH))
     tense = chooser.pick(("past", "present"))
     main = (clauses.ACTION_VERBS, ClauseSpec("", tense))
@@ -225,7 +228,7 @@ def _generate_reason_sentence(chooser: Chooser) -> Sentence:
 
 
 def _correct_conjunction(sentence: Sentence) -> Sentence:
-    """With the other conjunction where state and action leave no choice: not eating although one is hungry."""
+    """Correct the conjunction if the state causes the action: not eating although hungry."""
     assert sentence.second is not None
     state, main = (sentence.first, sentence.second) if sentence.conjunction_first else (sentence.second, sentence.first)
     assert state.predicate is not None
@@ -235,7 +238,7 @@ def _correct_conjunction(sentence: Sentence) -> Sentence:
 
 
 def _generate_temporal_sentence(chooser: Chooser) -> Sentence:
-    """if, as soon as, before and while, with the tenses that they call for."""
+    """Generate a sentence with if, as soon as, before or while and matching tenses."""
     conjunction, main, subordinate = chooser.pick(_TENSE_SEQUENCES)
     spec = ClauseSpec("", allow_negation=False, time="none")
     return _join_clauses(
@@ -250,9 +253,9 @@ def _generate_temporal_sentence(chooser: Chooser) -> Sentence:
 
 
 def _generate_thing_sentence(chooser: Chooser) -> Sentence:
-    """A second clause about the thing of the first: it is er, sie or es by the noun.
+    """Generate a sentence whose second clause refers to the object of the first as it.
 
-    The first clause has no other thing that "it" could stand for.
+    German has er, sie or es by the gender of the noun. The first clause has no other possible antecedent.
     """
     tense, about_use = chooser.pick(("past", "present")), chooser.pick((False, True))
     person = _generate_antecedent(chooser)
@@ -279,7 +282,7 @@ def _generate_thing_sentence(chooser: Chooser) -> Sentence:
 
 @cache
 def _verbs_of_use(noun: Noun) -> Verbs:
-    """What one gets a thing for: to use it, or to give it to somebody."""
+    """Return the verbs of using a thing or giving it away."""
     return tuple(
         verb
         for verb in verbs.BY_FRAME["accusative"] + verbs.BY_FRAME["ditransitive"]
@@ -288,7 +291,7 @@ def _verbs_of_use(noun: Noun) -> Verbs:
 
 
 def _generate_content_sentence(chooser: Chooser) -> Sentence:
-    """that and whether; the main verb stands in the present, so that English does not shift the tense."""
+    """Generate a that or whether clause under a present-tense verb, to avoid tense shift."""
     verb, conjunction, mood, negated = chooser.pick(_CONTENT_CLAUSES)
     subject = _generate_definite_person(
         chooser, phrases.PRONOUNS_IN_QUESTIONS if mood == "polar" else phrases.PERSONAL_PRONOUNS
@@ -301,14 +304,14 @@ def _generate_content_sentence(chooser: Chooser) -> Sentence:
 
 
 def _generate_definite_person(chooser: Chooser, pronouns: tuple[Pronoun, ...] = phrases.PERSONAL_PRONOUNS) -> Nominal:
-    """Somebody definite; nothing later refers back."""
+    """Generate a definite person to whom no later pronoun refers."""
     if chooser.pick((False, True)):
         return chooser.check_complete(chooser.pick(pronouns))
     return phrases.generate_noun_phrase(chooser, "person", "definite")
 
 
 def _generate_purpose_sentence(chooser: Chooser) -> Sentence:
-    """in order to: um ... zu."""
+    """Generate a sentence with in order to (um ... zu)."""
     conjunction = chooser.pick((fw.IN_ORDER_TO,))
     tense = chooser.pick(("past", "future", "progressive"))
     spec = ClauseSpec("statement", tense, _generate_antecedent(chooser), allow_negation=False, time="first")
@@ -317,7 +320,7 @@ def _generate_purpose_sentence(chooser: Chooser) -> Sentence:
 
 
 def _generate_infinitive_sentence(chooser: Chooser) -> Sentence:
-    """try, forget and promise to: a comma and zu in German."""
+    """Generate a sentence with try to, forget to or promise to."""
     verb = chooser.pick(verbs.BY_FRAME["infinitive"])
     tense = chooser.pick(("simple past", "progressive") if verb.english == "try" else ("simple past",))
     spec = ClauseSpec("statement", tense, _generate_antecedent(chooser), allow_negation=False, time="first")
@@ -326,7 +329,7 @@ def _generate_infinitive_sentence(chooser: Chooser) -> Sentence:
 
 
 def _generate_infinitive_clause(chooser: Chooser, candidates: Verbs, subject: Nominal | None) -> Clause:
-    """An infinitive clause; its objects must not be the one who acts."""
+    """Generate an infinitive clause whose objects differ from its implied subject."""
     verb = chooser.pick(candidates)
     spec = ClauseSpec("infinitive", allow_negation=False, time="none", allow_adjunct=False)
     clause = clauses.add_complements(chooser, Clause("infinitive", subject, verb), spec)
@@ -334,7 +337,7 @@ def _generate_infinitive_clause(chooser: Chooser, candidates: Verbs, subject: No
 
 
 def _generate_coordinate_sentence(chooser: Chooser) -> Sentence:
-    """and, but: two people and what they do."""
+    """Generate two main clauses with different subjects, joined by and or but."""
     conjunction = chooser.pick((fw.AND, fw.BUT))
     tense = chooser.pick(("past", "progressive", "future"))
     spec = ClauseSpec("statement", tense, _generate_definite_person(chooser))

@@ -1,4 +1,4 @@
-"""The verbs: English forms, German forms, and what each asks of its subject and objects."""
+"""The verbs of the lexicon, with their frames and selectional restrictions."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from heedful.grammar.german_morphology import regular_du_form, regular_er_form
 from heedful.grammar.lexical_entries import Preposition, Verb
 
 # english[:past:participle[:ing]]  with +particle or ~preposition
-# german (prefix-verb)  du/er or -  auxiliary/participle  frame  subject  object  options
-# options: stative has no progressive; place, companion, beneficiary are the adjuncts that fit;
-# non-volitional: it happens to one, so it is neither planned, allowed nor a habit
+# german (prefix-verb)  du/er or -  auxiliary/participle  frame  subject  object  features
+# features: stative has no progressive; place, companion and beneficiary are possible adjuncts;
+# non-volitional takes neither modals nor the habitual present
 _TABLE = """
 sleep:slept:slept schlafen schläfst/schläft hat/geschlafen intransitive animate - place
 work arbeiten - hat/gearbeitet intransitive person - place,companion,beneficiary
@@ -114,7 +114,7 @@ promise versprechen versprichst/verspricht hat/versprochen infinitive person - -
 
 
 def _parse_english(english: str) -> tuple[list[str], str, str]:
-    """Split a column such as "take:took:taken+part~in" into its forms, particle and preposition."""
+    """Parse a column such as "take:took:taken+part~in": forms, particle, preposition."""
     english, _, preposition = english.partition("~")
     particle = ""
     if "+" in english:

@@ -1,7 +1,7 @@
-"""Labelled brackets: counted by hand, and against a scorer that walks nested trees and crosses pairs off a list.
+"""Labelled bracket scores against counts by hand and a recursive reference scorer.
 
-evalb itself (with COLLINS.prm) was compared once on 11,742 repaired outputs of the Penn Treebank sample, sentence by
-sentence: matched, gold, test and crossing brackets were equal everywhere. docs/parsing.md says how.
+EVALB with COLLINS.prm gave the same matched, gold, test and crossing brackets for each of 11,742 repaired outputs on
+the Penn Treebank sample; docs/parsing.md describes the comparison.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ def trees(write_text: Callable[..., Path]) -> Callable[[str], list[Tree]]:
 
 @pytest.fixture
 def score(trees: Callable[[str], list[Tree]]) -> Score:
-    """`score(gold, found)`, both as bracketed trees."""
+    """Return a function `score(gold, found)` of two bracketed trees."""
     return lambda gold, found: score_brackets(trees(gold), [tree.brackets for tree in trees(found)])
 
 
 def test_identical_trees_score_100(score: Score) -> None:
     tree = "(S (NP (DT the) (NN dog)) (VP (VBZ barks)) (. .))"
     scores = score(tree, tree)
-    # S, NP, VP: 3 brackets, all right
+    # S, NP, VP: 3 brackets, all matched
     assert (scores.gold, scores.found, scores.right, scores.complete, scores.crossing) == (3, 3, 3, 1, 0)
     assert (scores.precision, scores.recall, scores.f1, scores.complete_match) == (100, 100, 100, 100)
 
 
 def test_attachment_error(score: Score) -> None:
-    """She saw (the man with a hat), or (saw the man) (with a hat)."""
+    """The PP attaches to the noun phrase in the gold tree and to the verb phrase in the other."""
     gold = "(S (NP (PRP she)) (VP (VBD saw) (NP (NP (DT a) (NN man)) (PP (IN with) (NP (DT a) (NN hat))))))"
     found = "(S (NP (PRP she)) (VP (VP (VBD saw) (NP (DT a) (NN man))) (PP (IN with) (NP (DT a) (NN hat)))))"
     scores = score(gold, found)
@@ -50,7 +50,7 @@ def test_attachment_error(score: Score) -> None:
     # found: S 0-7, NP 0-1, VP 1-7, VP 1-4, NP 2-4, PP 4-7, NP 5-7   7 brackets, 6 of them gold's
     assert (scores.gold, scores.found, scores.right, scores.complete) == (7, 7, 6, 0)
     assert scores.f1 == pytest.approx(100 * 6 / 7)
-    # VP 1-4 overlaps NP 2-7, and neither is inside the other
+    # VP 1-4 crosses NP 2-7
     assert scores.crossing == 1
 
 
@@ -70,7 +70,7 @@ def test_precision_and_recall_denominators(score: Score) -> None:
 
 def test_duplicate_brackets_are_counted_separately(score: Score) -> None:
     scores = score("(S (NP (NP (NP (NN a)))) (VB b))", "(S (NP (NP (NN a))) (VB b))")
-    # NP 0-1 stands three times in gold and twice in found: 2 right, and S
+    # NP 0-1 occurs three times in gold and twice in found: 2 matched, and S
     assert (scores.gold, scores.found, scores.right, scores.complete) == (4, 3, 3, 0)
 
 
@@ -88,7 +88,7 @@ def test_punctuation_only_brackets_are_ignored(score: Score) -> None:
 
 
 def test_other_symbols_count_as_words(score: Score) -> None:
-    """-LRB-, $ and # are no punctuation to evalb."""
+    """EVALB does not treat -LRB-, $ and # as punctuation."""
     scores = score("(NP (-LRB- -LRB-) (QP ($ $) (CD 5)))", "(NP (-LRB- -LRB-) (QP ($ $)) (CD 5))")
     assert (scores.gold, scores.found, scores.right) == (2, 2, 1)
 
@@ -128,7 +128,7 @@ def test_outputs_are_repaired_and_well_formed_outputs_counted(trees: Callable[[s
     gold = trees("(S (NP (NN a)) (VP (VB b)))\n" * 3)
     outputs = ["bS bNP wNN eNP bVP wNN eVP eS", "bS bNP wNN eNP bVP wNN", "bS bNP wNN"]
     scores = score_outputs(gold, outputs)
-    # the second ends too early and is closed; the third has S 0-2 and NP 0-1, both right, and no VP
+    # the second is not closed; the third has S 0-2 and NP 0-1, both matched, and no VP
     assert (scores.all.right, scores.all.found, scores.all.gold) == (3 + 3 + 2, 3 + 3 + 2, 9)
     assert (scores.well_formed, scores.all.complete) == (1, 2)
     assert "well-formed before repair 33.33 % (1 outputs)" in str(scores)
@@ -154,7 +154,7 @@ def test_trees_of_other_sentences_are_rejected(
     require_same_words(gold, ["a b", " c "])
 
 
-# A second scorer, on nested lists: (label, [children]); a word is its tag.
+# A reference scorer on nested lists: (label, [children]); a word is its tag.
 Nested = Any
 PUNCTUATION = [",", ":", "``", "''", "."]
 LEAVES = st.sampled_from(["NN", "VB", "RB", *PUNCTUATION])
@@ -169,7 +169,7 @@ def two_trees(draw: st.DrawFn) -> tuple[list[str], Nested, Nested]:
 
 @st.composite
 def nested(draw: st.DrawFn, tags: list[str]) -> Nested:
-    """Some tree over the tags: cut anywhere, the parts trees or bare words."""
+    """Draw a tree over the tags by splitting them at a random position."""
     label = draw(LABELS)
     if len(tags) == 1:
         inner = [tags[0]]
@@ -183,7 +183,7 @@ def nested(draw: st.DrawFn, tags: list[str]) -> Nested:
 
 
 def spans(node: Nested, start: int, found: list[tuple[str, int, int]]) -> int:
-    """Adds the brackets that count to `found`; the number of counting words before and in `node`."""
+    """Add the scored brackets to `found`; return the number of scored words so far."""
     if isinstance(node, str):
         return start + (node not in PUNCTUATION)
     end = start

@@ -1,4 +1,4 @@
-"""Trees against nested lists, which is what brackets mean; repair against a checker that only deletes matched pairs."""
+"""Trees against nested lists, and repair against an independent well-formedness check."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from heedful.parsing.trees import Bracket, Tree, read_trees, strip_function_tags
 
 SAMPLE = Path(__file__).parents[3] / "shared" / "data" / "treebank-sample"
 
-# A tree as nested pairs: (label, [children]), and (tag, word) for a word.
+# A tree as nested pairs: (label, [children]); a word is (tag, word).
 Nested = tuple[str, Any]
 LABELS = st.sampled_from(["S", "NP", "VP", "PP", "SBAR", "X", "e", "b", "XX", "-LRB-", "bNP"])
 TEXT = st.text("abXe'.,$-0|=é語", min_size=1, max_size=4)
@@ -89,7 +89,7 @@ def test_traces_and_empty_constituents_are_removed(write_text: Callable[..., Pat
 ( (FRAG (-LRB- -LRB-) (NP=2 (CD 3)) (-RRB- -RRB-)) )
 """
     first, second = read(write_text, text)
-    # The WHNP is gone, and with it its S and its SBAR.
+    # Without traces WHNP, S and SBAR are empty, so they are removed.
     assert to_bracketed(first) == "(S (NP (NNP Ada)) (VP (VBD tried) (S (VP (TO to) (VP (VB count))))) (. .))"
     assert first.brackets == (
         Bracket("S", 0, 5),
@@ -135,17 +135,17 @@ def test_every_tree_has_a_single_root(write_text: Callable[..., Path], text: str
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("(S (NN a))\n(S (NP (NN a))\n(VP (VB b))", ":2: the tree that begins here does not end"),
-        ("(S (NN a))\n(S (NP (NN a))\n(VP (VB b)\n", ":2: the tree that begins here does not end"),
-        ("(S (NN a))\n\n)", ":3: a ) that closes nothing."),
-        ("(S (NN a)))", ":1: a ) that closes nothing."),
-        ("dog", ':1: "dog" stands outside of any bracket.'),
-        ("(S (NN a))\ncat (S (NN b))", ':2: "cat" stands outside of any bracket.'),
-        ("(S\n(NN a b))", ':2: two words in one bracket, "a" and "b".'),
-        ("(S (NN a)\nb)", ':2: the word "b" has no tag of its own: (TAG b) is expected.'),
-        ("(S (NN a\n(NP (NN b))))", ':2: a ( behind the word "a"'),
-        ("(S (NN))", ":1: (NN) has nothing in it"),
-        ("(S (NN a))\n( )", ":2: () has nothing in it"),
+        ("(S (NN a))\n(S (NP (NN a))\n(VP (VB b))", ":2: this tree is not closed"),
+        ("(S (NN a))\n(S (NP (NN a))\n(VP (VB b)\n", ":2: this tree is not closed"),
+        ("(S (NN a))\n\n)", ":3: unmatched )"),
+        ("(S (NN a)))", ":1: unmatched )"),
+        ("dog", ':1: "dog" is outside any bracket; write (TAG dog)'),
+        ("(S (NN a))\ncat (S (NN b))", ':2: "cat" is outside any bracket; write (TAG cat)'),
+        ("(S\n(NN a b))", ':2: two words in one bracket, "a" and "b";'),
+        ("(S (NN a)\nb)", ':2: the word "b" has no tag; write (TAG b).'),
+        ("(S (NN a\n(NP (NN b))))", ':2: unexpected ( after the word "a"'),
+        ("(S (NN))", ":1: (NN) is empty"),
+        ("(S (NN a))\n( )", ":2: () is empty"),
         ("(S (NN caf\udce9))", ":1: not UTF-8"),
     ],
 )
@@ -165,14 +165,14 @@ def test_deeply_nested_tree_is_read(write_text: Callable[..., Path], error_messa
     assert to_bracketed(tree) == "(S " * depth + "(NN a)" + ")" * depth
     output = linearize(tree.brackets, tree.tags)
     assert delinearize(output, 1) == tree.brackets
-    assert ":1: the tree that begins here does not end" in error_message("(S " * depth)
+    assert ":1: this tree is not closed" in error_message("(S " * depth)
 
 
-# linearising and repair
+# linearization and repair
 
 
 def is_balanced(output: str, words: int) -> bool:
-    """Well-formed by deleting, innermost first, what begins and ends with words between; one root must be left."""
+    """Return whether deleting matched pairs, innermost first, leaves a single root."""
     before, text = "", f" {output} "
     if not re.fullmatch(r" ((w[^\W\d_]+|b\S+|e\S+) )+", text):
         return False
@@ -209,9 +209,9 @@ def test_any_output_is_repaired_to_a_well_formed_tree(tokens: list[str], words: 
     ("output", "words", "repaired"),
     [
         ("bS bNP wNN Haus ( wNN eNP b e eS", 2, "bS bNP wNN wNN eNP eS"),  # rule 1
-        ("bS bNP bX wNN eNP wNN eS", 2, "bS bNP bX wNN eX eNP wNN eS"),  # rule 2: what is inside is closed with it
+        ("bS bNP bX wNN eNP wNN eS", 2, "bS bNP bX wNN eX eNP wNN eS"),  # rule 2: closes nested constituents
         ("bS eVP bNP wNN eNP eNP eS", 1, "bS bNP wNN eNP eS"),  # rule 2: nothing to close
-        ("bS bNP bNP wNN eNP wNN", 2, "bS bNP bNP wNN eNP wNN eNP eS"),  # rules 2 (the innermost) and 3
+        ("bS bNP bNP wNN eNP wNN", 2, "bS bNP bNP wNN eNP wNN eNP eS"),  # rules 2 (innermost) and 3
         ("bS wNN bNP wNN wNN eNP bX wNN eX eS", 2, "bS wNN bNP wNN eNP eS"),  # rules 4 and 5
         ("bS bNP wNN eNP eS", 3, "bS bNP wNN eNP wNN wNN eS"),  # rule 4
         ("bS bNP eNP wNN eS", 1, "bS wNN eS"),  # rule 5
@@ -228,7 +228,7 @@ def test_repair_rules(output: str, words: int, repaired: str) -> None:
     assert is_well_formed(output, words) == (output == repaired)
 
 
-# the split
+# splits
 
 
 def paths(*names: str) -> list[Path]:
@@ -255,7 +255,7 @@ def test_wsj_sections_follow_the_standard_split() -> None:
 
 
 def test_too_few_files_are_rejected() -> None:
-    with pytest.raises(CorpusError, match=r"^1 \.mrg file found; training, validation and test"):
+    with pytest.raises(CorpusError, match=r"^1 \.mrg file found. Training, validation and test"):
         split_files(paths("a.mrg"))
 
 
@@ -269,9 +269,9 @@ def test_treebank_files_are_found_recursively_and_sorted(tmp_path: Path) -> None
 # the real sample
 
 
-@pytest.mark.skipif(not SAMPLE.is_dir(), reason="the Penn Treebank sample is not here")
+@pytest.mark.skipif(not SAMPLE.is_dir(), reason="the Penn Treebank sample is not installed")
 def test_treebank_sample_round_trip() -> None:
-    """Sizes as published with it: 3,914 trees, 94,084 words that are no traces; 3,396, 273 and 245 trees a part."""
+    """Published sizes: 3,914 trees and 94,084 words without traces."""
     splits = {
         name: [tree for path in files for tree in read_trees(path)]
         for name, files in split_files(treebank_files(SAMPLE)).items()

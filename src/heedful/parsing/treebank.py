@@ -1,4 +1,4 @@
-"""From a treebank to text that a model can be trained on: words and linearised trees, line by line, in three parts."""
+"""Convert a treebank to parallel text for training: words and linearized trees."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ SPLITS = ("train", "valid", "test")
 WORDS, TREES, GOLD = "words", "trees", "gold"
 SUFFIX = ".mrg"
 
-# The split of the Wall Street Journal that parsers are compared on, by section.
+# The standard split of the Wall Street Journal, by section.
 _WSJ_SECTIONS = {**{f"{number:02d}": "train" for number in range(2, 22)}, "22": "valid", "23": "test"}
 
 
 @dataclass(frozen=True)
 class SplitSummary:
-    """What of a treebank went into one part."""
+    """The size of one split."""
 
     name: str
     files: int
@@ -33,26 +33,28 @@ class SplitSummary:
 
 
 def treebank_files(top: Path) -> list[Path]:
-    """All *.mrg below a directory, by name."""
+    """Return all .mrg files below a directory, sorted by path."""
     if not top.is_dir():
-        raise CorpusError(f"There is no directory {top}. Give the one that has the treebank's {SUFFIX} files.")
+        raise CorpusError(
+            f"There is no directory {top}. Give the directory that contains the treebank's {SUFFIX} files."
+        )
     found = (Path(folder, name) for folder, _, names in os.walk(top) for name in names if name.endswith(SUFFIX))
     return sorted(found)
 
 
 def split_files(files: list[Path]) -> dict[str, list[Path]]:
-    """Whole files, so that no article is in two parts.
+    """Return the files of each split; whole files, so that no article is in two splits.
 
-    Where they lie in folders 02 to 23, the sections of the Wall Street Journal: 02-21 train, 22 validation, 23 test.
-    Elsewhere by name: the last tenth test, the tenth before it validation, at least one file each.
+    Files in directories named 02 to 23 follow the sections of the Wall Street Journal: 02-21 train, 22 validation,
+    23 test. Otherwise, sorted by path, the last tenth is test and the tenth before it validation.
     """
     by_section = [(_WSJ_SECTIONS.get(path.parent.name), path) for path in files]
     if set(SPLITS) <= {split for split, _ in by_section}:
         return {name: [path for split, path in by_section if split == name] for name in SPLITS}
     if len(files) < len(SPLITS):
         raise CorpusError(
-            f"{len(files)} {SUFFIX} file{'s' * (len(files) != 1)} found; training, validation and test text need "
-            "at least one each."
+            f"{len(files)} {SUFFIX} file{'s' * (len(files) != 1)} found. Training, validation and test need "
+            "at least one file each: give a directory with three or more."
         )
     tenth = max(1, round(len(files) / 10))
     train = len(files) - 2 * tenth
@@ -60,19 +62,19 @@ def split_files(files: list[Path]) -> dict[str, list[Path]]:
 
 
 def output_file_names() -> set[str]:
-    """The names of all that `write_parts` writes."""
+    """Return the names of all files that `write_splits` writes."""
     return {f"{split}.{kind}" for split in SPLITS for kind in (WORDS, TREES, GOLD)}
 
 
 def write_splits(splits: dict[str, list[Path]], out: Path) -> list[SplitSummary]:
-    """For each part: NAME.words and NAME.trees (the model's two sides) and NAME.gold (bracketed, to score by)."""
+    """Write NAME.words (source), NAME.trees (target) and NAME.gold (reference) per split."""
     return [_write_split(name, files, out) for name, files in splits.items()]
 
 
 def _write_split(name: str, files: list[Path], out: Path) -> SplitSummary:
     trees = [tree for path in files for tree in read_trees(path)]
     if not trees:
-        raise CorpusError(f"{files[0]} and the other files of the {name} part have no trees.")
+        raise CorpusError(f"{files[0]} and the other files of the {name} split have no trees. Give bracketed trees.")
     _write_lines(out / f"{name}.{WORDS}", (" ".join(tree.words) for tree in trees))
     _write_lines(out / f"{name}.{TREES}", (linearize(tree.brackets, tree.tags) for tree in trees))
     _write_lines(out / f"{name}.{GOLD}", map(to_bracketed, trees))

@@ -1,4 +1,4 @@
-"""A .argosmodel as Argos Translate unpacks it. `make formats` installs it into the real one (tests/formats)."""
+"""The contents of Argos packages; `make formats` installs them into Argos Translate."""
 
 from __future__ import annotations
 

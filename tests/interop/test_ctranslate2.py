@@ -1,4 +1,4 @@
-"""CTranslate2 loads what we write, finds our probabilities in it, and says what we say."""
+"""Exported CTranslate2 models compute the same probabilities and translations."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_log_probabilities_match(random_model: Any, tmp_path: Path, shape: dict[
 
 
 def test_swapped_weights_are_detected(model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The control: keys and values exchanged."""
+    """Control: a model with queries, keys and values in reverse order must differ."""
     filled = ours._set_linear
     monkeypatch.setattr(ours, "_set_linear", lambda marian_model, *given: filled(marian_model, *given[::-1]))
     source, target = sentences(model, 9, 6)
@@ -59,7 +59,7 @@ def test_swapped_weights_are_detected(model: Model, tmp_path: Path, monkeypatch:
 
 
 def test_greedy_translation_from_the_exported_files(model: Model, tmp_path: Path) -> None:
-    """As its users call it: SentencePiece from the directory, no end symbol, the tokens it says put together."""
+    """Call it as users do: exported SentencePiece model, no end symbol, detokenized output."""
     sentencepiece = pytest.importorskip("sentencepiece")
     translator = export_and_load(model, tmp_path / "out")
     processor = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "out" / TOKENIZER))
@@ -73,11 +73,11 @@ def test_greedy_translation_from_the_exported_files(model: Model, tmp_path: Path
         assert one_line(processor.decode(found.hypotheses[0])) == said.text
 
 
-@pytest.mark.parametrize("bias", [SUPPRESSION_BIAS, 0.0], ids=["as it is", "the control: no bias"])
+@pytest.mark.parametrize("bias", [SUPPRESSION_BIAS, 0.0], ids=["with bias", "control: without bias"])
 def test_suppressed_tokens_are_never_generated(
     random_model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bias: float
 ) -> None:
-    """Padding, unknown and start get the embedding of a token that it says, larger: without the bias it says them."""
+    """Give the special tokens a dominant embedding: without the bias they are generated."""
     monkeypatch.setattr(ours, "SUPPRESSION_BIAS", bias)
     model = random_model()
     [source] = sentences(model, 7)
@@ -109,7 +109,7 @@ def test_int8_is_smaller_and_close_to_float32(random_model: Any, tmp_path: Path)
     source, target = sentences(model, 9, 6)
     before = log_probabilities(model, source, target)
     found = score(export_and_load(model, tmp_path / "small", quantization="int8"), model, source, target)
-    assert torch.equal(log_probabilities(model, source, target), before)  # ours is as it was
+    assert torch.equal(log_probabilities(model, source, target), before)  # the exported model is unchanged
     write_ctranslate2(model, tmp_path / "large")
     sizes = [(tmp_path / name / "model.bin").stat().st_size for name in ("small", "large")]
     assert sizes[0] < 0.7 * sizes[1]
@@ -121,7 +121,7 @@ def test_longest_input_of_the_position_table(model: Model, tmp_path: Path, lengt
     translator = export_and_load(model, tmp_path / "out")
     [source] = sentences(model, length + 1)
     [found] = translator.score_batch([model.tokenizer.tokens(source[:-1])], [["<0x41>"]])
-    assert len(found.log_probs) == 2  # it cuts what is longer than its own max_input_length of 1,024
+    assert len(found.log_probs) == 2  # CTranslate2 truncates inputs longer than its max_input_length of 1,024
 
 
 @pytest.mark.parametrize("shape", [{"d_k": 5}, {"d_v": 2}], ids=str)

@@ -1,4 +1,4 @@
-"""`transformers` loads what we write and says what we say; `import` brings it back, and refuses what is not ours."""
+"""Marian export against `transformers`, the import round trip and rejected models."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from heedful.text.tokenizer import learn
 
 @pytest.fixture(scope="module")
 def exported(model: Model, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """To be read, not written."""
+    """An exported directory that tests must not modify."""
     directory = tmp_path_factory.mktemp("marian") / "out"
     write_marian(model, directory)
     return directory
@@ -108,7 +108,7 @@ def test_export_import_round_trip_is_bit_exact(exported: Path, model: Model) -> 
 
 
 def test_import_after_save_pretrained(marian_model: Any, exported: Path, model: Model, tmp_path: Path) -> None:
-    """Saved there, as after fine-tuning; the tokenizer's files are as they were."""
+    """`save_pretrained` rewrites the weights, as after fine-tuning, but not the tokenizer."""
     shutil.copytree(exported, tmp_path / "saved")
     marian_model.save_pretrained(tmp_path / "saved")
     back = read_marian(tmp_path / "saved")
@@ -153,7 +153,7 @@ def with_pipe(directory: Path) -> None:
 
 
 def with_invalid_utf8_tokenizer(directory: Path) -> None:
-    """A token of two letters becomes two bytes that are no UTF-8."""
+    """Replace a token of two letters by two bytes that are not valid UTF-8."""
     content = (directory / SOURCE).read_bytes()
     token = "\u2581ba".encode()
     assert content.count(token)
@@ -177,42 +177,42 @@ def add_one_to_bias(weights: dict[str, torch.Tensor]) -> None:
 
 UNSUPPORTED = {
     "swish": (with_config(activation_function="swish"), "activation_function is 'swish'"),
-    "no activation": (with_config(activation_function=None), "activation_function is 'gelu'"),
-    "another model": (with_config(model_type="bart"), "model_type is 'bart'"),
-    "padding elsewhere": (with_config(pad_token_id=58_100), "pad_token_id is 58100"),
-    "not scaled": (with_config(scale_embedding=False), "scale_embedding"),
+    "default activation": (with_config(activation_function=None), "activation_function is 'gelu'"),
+    "other model type": (with_config(model_type="bart"), "model_type is 'bart'"),
+    "other padding token": (with_config(pad_token_id=58_100), "pad_token_id is 58100"),
+    "unscaled embeddings": (with_config(scale_embedding=False), "scale_embedding"),
     "unequal stacks": (with_config(decoder_layers=1), "2 in the encoder and 1 in the decoder"),
-    "half a layer": (with_config(encoder_layers=2.5, decoder_layers=2.5), "2.5"),
-    "no width": (with_config(d_model=None), "d_model"),
-    "huge": (with_config(encoder_layers=10**9, decoder_layers=10**9), "far too few numbers"),
-    "other facts": (with_config(heedful={"text": {"max_length": "long"}}), "max_length"),
-    "odd facts": (with_config(heedful=[1]), "does not describe a model"),
+    "fractional layers": (with_config(encoder_layers=2.5, decoder_layers=2.5), "2.5"),
+    "no d_model": (with_config(d_model=None), "d_model"),
+    "implausibly large": (with_config(encoder_layers=10**9, decoder_layers=10**9), "far too few numbers"),
+    "invalid text settings": (with_config(heedful={"text": {"max_length": "long"}}), "max_length"),
+    "settings of the wrong type": (with_config(heedful=[1]), "does not describe a model"),
     "huge dropout": (with_config(dropout=10**400), "does not describe a model"),
     "huge alpha": (with_config(heedful={"decoding": {"alpha": 10**400}}), "does not describe a model"),
-    "no language": (with_config(heedful={"text": {"source_language": "\ud800"}}), "no name of a language"),
-    "a pipe": (with_pipe, "not a plain file"),
-    "no text in the tokenizer": (with_invalid_utf8_tokenizer, "no text|damaged"),
-    "a pickle": (with_pickle, "pickle"),
-    "two tokenizers": (with_different_target_tokenizer, "differ"),
-    "other numbers": (with_reordered_vocabulary, "numbers the tokens otherwise"),
-    "a weight missing": (with_weights(lambda w: w.pop("model.encoder.layers.0.fc1.weight")), "fc1.weight is absent"),
-    "a weight of ours": (with_weights(lambda w: w.update(extra=torch.zeros(1))), "has extra"),
-    "another projection": (
+    "invalid language name": (with_config(heedful={"text": {"source_language": "\ud800"}}), "no name of a language"),
+    "named pipe": (with_pipe, "not a plain file"),
+    "invalid UTF-8 in the tokenizer": (with_invalid_utf8_tokenizer, "no text|damaged"),
+    "pickle file": (with_pickle, "pickle"),
+    "separate tokenizers": (with_different_target_tokenizer, "differ"),
+    "reordered vocabulary": (with_reordered_vocabulary, "number the tokens differently"),
+    "missing weight": (with_weights(lambda w: w.pop("model.encoder.layers.0.fc1.weight")), "fc1.weight is absent"),
+    "unknown weight": (with_weights(lambda w: w.update(extra=torch.zeros(1))), "has extra"),
+    "untied projection": (
         with_weights(lambda w: w.update({"lm_head.weight": w[EMBEDDING] + 1})),
         "lm_head.weight differs",
     ),
-    "whole numbers": (with_weights(lambda w: w.update({EMBEDDING: w[EMBEDDING].char()})), "torch.int8"),
-    "one position": (
+    "integer weights": (with_weights(lambda w: w.update({EMBEDDING: w[EMBEDDING].char()})), "torch.int8"),
+    "scalar position table": (
         with_weights(lambda w: w.update({"model.encoder.embed_positions.weight": torch.tensor(1.0)})),
-        "not the table of sinusoids",
+        "not sinusoidal",
     ),
     "learned positions": (
         with_weights(lambda w: w.update({"model.decoder.embed_positions.weight": torch.ones(9, 24)})),
-        "not the table of sinusoids",
+        "not sinusoidal",
     ),
-    "a bias": (with_weights(add_one_to_bias), "has no bias"),
-    "no JSON": (lambda directory: (directory / CONFIG).write_text("{"), "cannot be read"),
-    "a list": (lambda directory: (directory / CONFIG).write_text("[]"), "no JSON object"),
+    "non-zero bias": (with_weights(add_one_to_bias), "has no bias"),
+    "invalid JSON": (lambda directory: (directory / CONFIG).write_text("{"), "cannot be read"),
+    "JSON list": (lambda directory: (directory / CONFIG).write_text("[]"), "not a JSON object"),
     "no tokenizer": (lambda directory: (directory / SOURCE).unlink(), "source.spm"),
 }
 

@@ -1,4 +1,4 @@
-"""Sentences as Argos Translate cuts them: by its own reader, with our network."""
+"""The ONNX sentence splitter, run by minisbd as Argos Translate does."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_no_boundary_inside_a_sentence(detector: Any, text: str) -> None:
 
 
 def test_long_text_is_split_without_loss(detector: Any) -> None:
-    """Longer than the thousand characters that it is read in."""
+    """minisbd processes text in chunks of 1,000 characters."""
     sentences = [f"This is sentence number {number:04d}." for number in range(200)]
     assert detector.sentences(" ".join(sentences)) == sentences
     long = "word " * 1_000 + "end."

@@ -1,6 +1,7 @@
-"""An Argos package, which Argos Translate and LibreTranslate install: a .argosmodel file.
+"""Exporter for Argos packages, which Argos Translate and LibreTranslate install.
 
-A zip of one directory: metadata.json · model/ (CTranslate2) · sentencepiece.model · minisbd/CODE.onnx · README.md
+A .argosmodel file is a zip archive of one directory:
+metadata.json · model/ (CTranslate2) · sentencepiece.model · minisbd/CODE.onnx · README.md
 """
 
 from __future__ import annotations
@@ -19,18 +20,18 @@ from heedful.storage.model_directory import Model
 from heedful.text.languages import language_name
 
 SUFFIX = ".argosmodel"
-_PACKAGE_VERSION, _ARGOS_VERSION = "1.0", "1.11"  # versions: of the package, and of the Argos Translate that it is for
+_PACKAGE_VERSION, _ARGOS_VERSION = "1.0", "1.11"  # of the package and of Argos Translate
 _LANGUAGE_CODE = re.compile(r"[A-Za-z]{2,8}([_-][A-Za-z0-9]{2,8})*")
 
 
 def write_argos(model: Model, path: Path, quantization: str | None = None) -> None:
-    """Written whole or not at all. The same model gives the same bytes."""
+    """Write an Argos package atomically; the same model gives the same bytes."""
     source, target = model.text.source_language, model.text.target_language
     for side, code in (("source", source), ("target", target)):
         if not _LANGUAGE_CODE.fullmatch(code):
             raise UsageError(
-                f'An Argos package is named by its languages, and the {side} language of this model is "{code}". '
-                "Give both as codes: --languages en de."
+                f'The {side} language of this model is "{code}", but an Argos package is named by its languages. '
+                "Give both language codes: --languages en de."
             )
     top = f"translate-{source}_{target}-{_PACKAGE_VERSION.replace('.', '_')}"
     with tempfile.TemporaryDirectory(prefix="heedful-") as scratch:
@@ -55,7 +56,7 @@ def write_argos(model: Model, path: Path, quantization: str | None = None) -> No
 
 
 def _zip_entry(name: str) -> zipfile.ZipInfo:
-    entry = zipfile.ZipInfo(name)  # of 1980, as every entry that has no time: the same bytes tomorrow
+    entry = zipfile.ZipInfo(name)  # the default time stamp (1980) keeps the archive reproducible
     entry.compress_type = zipfile.ZIP_DEFLATED
     entry.external_attr = 0o644 << 16
     return entry

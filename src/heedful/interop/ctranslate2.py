@@ -1,8 +1,8 @@
-"""A CTranslate2 model: the same weights for the engine that LibreTranslate and Argos Translate run.
+"""Exporter for CTranslate2, the engine of LibreTranslate and Argos Translate.
 
-model.bin · config.json · shared_vocabulary.json · sentencepiece.model (the tokenizer, for whoever calls it)
+model.bin · config.json · shared_vocabulary.json · sentencepiece.model (the tokenizer, which the caller applies)
 
-docs/formats.md lists what its search does otherwise than ours.
+docs/formats.md lists how its search differs from heedful's.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TOKENIZER = "sentencepiece.model"
 
 
 def write_ctranslate2(model: Model, directory: Path, quantization: str | None = None) -> None:
-    """`quantization`: a type of CTranslate2's for the weights, "int8" for example; None: float32."""
+    """Write a CTranslate2 model; `quantization` is a CTranslate2 type, None float32."""
     spec = _build_spec(model, quantization)
     with new_directory(directory, needed=4 * model.transformer.parameter_count()) as unfinished:
         spec.save(str(unfinished))
@@ -46,7 +46,7 @@ def _build_spec(model: Model, quantization: str | None) -> Any:
         transformer.config.h,
         pre_norm=False,
         activation=specs.common_spec.Activation.RELU,
-    )  # its embeddings are multiplied by √d_model unless it is told otherwise
+    )  # CTranslate2 multiplies embeddings by √d_model by default
     _set_embeddings(spec, model)
     for theirs, encoder_layer in zip(spec.encoder.layer, transformer.encoder, strict=True):
         _set_encoder_layer(theirs, encoder_layer)
@@ -57,7 +57,7 @@ def _build_spec(model: Model, quantization: str | None) -> Any:
     spec.register_target_vocabulary(tokens)
     spec.config.unk_token, spec.config.bos_token, spec.config.eos_token = (tokens[token] for token in (UNK, BOS, EOS))
     spec.config.decoder_start_token = tokens[BOS]
-    spec.config.add_source_eos = True  # who calls it gives tokens; the end symbol that training had is added there
+    spec.config.add_source_eos = True  # as in training; callers pass tokens without it
     spec.validate()
     spec.optimize(quantization=quantization)
     return spec
@@ -68,13 +68,13 @@ def _import_specs() -> Any:
         from ctranslate2 import specs
     except ImportError:
         raise UsageError(
-            "Export to CTranslate2 and Argos needs the package ctranslate2: pip install 'heedful[export]'."
+            "Export to CTranslate2 and Argos requires the package ctranslate2. Run: pip install 'heedful[export]'"
         ) from None
     return specs
 
 
 def _set_embeddings(spec: Any, model: Model) -> None:
-    """The one matrix of embeddings in its three places, positions, and the tokens that are never said."""
+    """Set the three tied embedding matrices, the positions and the suppression bias."""
     embedding = model.transformer.embedding
     weight = _to_numpy(embedding.weight_VD)
     bias_V = torch.zeros(embedding.weight_VD.shape[0])
@@ -114,7 +114,7 @@ def _set_feed_forward(theirs: Any, ours: EncoderLayer | DecoderLayer) -> None:
 
 
 def _set_linear(theirs: Any, *ours: nn.Linear) -> None:
-    """Several projections of the same input become one, in this order."""
+    """Set a linear layer to the concatenation of projections of the same input."""
     theirs.weight = _to_numpy(torch.cat([linear.weight for linear in ours]))
     theirs.bias = _to_numpy(torch.cat([linear.bias for linear in ours]))
 
@@ -124,5 +124,5 @@ def _set_layer_norm(theirs: Any, ours: AddAndNorm) -> None:
 
 
 def _to_numpy(tensor: Tensor) -> Any:
-    """A copy: quantisation works in place."""
+    """Return a copy as an array, because quantization works in place."""
     return tensor.detach().float().cpu().contiguous().clone().numpy()

@@ -1,10 +1,10 @@
-"""A directory of Hugging Face's Marian: the same model for `transformers`.
+"""Exporter for Marian models of Hugging Face `transformers`.
 
 config.json · generation_config.json · model.safetensors · source.spm · target.spm · vocab.json · tokenizer_config.json
 
-Marian is the paper's model with post-norm layers like ours. Its positions have all sines first and then all cosines
-(ours alternate). Nothing else in the model knows one component of d_model from another, so Marian's component j is our
-component order[j], in every weight that has such an axis, and the two are equal.
+Marian is the paper's model with post-norm layers, as heedful's. Its positional encodings have all sines before all
+cosines; heedful interleaves them. The rest of the model is invariant to a permutation of the d_model components, so the
+exporter permutes that axis of every weight: Marian's component j is heedful's component order[j].
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ EMBEDDING, BIAS = "model.shared.weight", "final_logits_bias"
 
 
 def write_marian(model: Model, directory: Path) -> None:
-    """What `MarianMTModel.from_pretrained` and `MarianTokenizer.from_pretrained` read."""
+    """Write a directory for `MarianMTModel` and `MarianTokenizer.from_pretrained`."""
     config = marian_config(model.transformer.config, position_table_size(model))
     vocabulary = model.tokenizer.tokens(range(model.tokenizer.vocab_size))
     json_files = {
@@ -54,10 +54,12 @@ def write_marian(model: Model, directory: Path) -> None:
 
 
 def marian_config(config: ModelConfig, positions: int) -> dict[str, Any]:
-    """The keys of `MarianConfig` for a model of this shape, with a table of so many positions."""
+    """Return the keys of `MarianConfig` for a model with `positions` positions."""
     require_standard_heads(config, "Marian")
     if config.positions != "sinusoidal":
-        raise ModelError("Marian cannot express this model: it has sinusoids, and this model learned its positions.")
+        raise ModelError(
+            "Marian cannot express this model: positions = learned. It supports only positions = sinusoidal."
+        )
     sizes = {"layers": config.N, "attention_heads": config.h, "ffn_dim": config.d_ff}
     return {
         "model_type": "marian",
@@ -81,12 +83,12 @@ def marian_config(config: ModelConfig, positions: int) -> dict[str, Any]:
         "bos_token_id": BOS,
         "eos_token_id": EOS,
         "forced_eos_token_id": EOS,
-        "decoder_start_token_id": BOS,  # not <pad>, with which Marian's own models start
+        "decoder_start_token_id": BOS,  # published Marian models start with <pad>
     }
 
 
 def _generation_config(model: Model, config: Mapping[str, Any]) -> dict[str, Any]:
-    """The search of `generate`. Its length penalty is |Y|^α, not ((5 + |Y|) / 6)^α."""
+    """Return the settings of `generate`; its length penalty is |Y|^α, not ((5 + |Y|) / 6)^α."""
     tokens = ("pad_token_id", "bos_token_id", "eos_token_id", "forced_eos_token_id", "decoder_start_token_id")
     search = {"num_beams": model.decoding.beam, "length_penalty": model.decoding.alpha, "do_sample": False}
     return {**{key: config[key] for key in tokens}, **search, "max_length": config["max_position_embeddings"] // 2}
@@ -107,13 +109,13 @@ def _tokenizer_config(model: Model, vocabulary: list[str], config: Mapping[str, 
 
 
 def marian_component_order(d_model: int) -> Tensor:
-    """order: our components in Marian's order, the even ones (sines) before the odd ones (cosines)."""
+    """Return heedful's components in Marian's order: even (sines), then odd (cosines)."""
     return torch.cat([torch.arange(0, d_model, 2), torch.arange(1, d_model, 2)])
 
 
 @torch.no_grad()
 def marian_weights(ours: Transformer) -> dict[str, Tensor]:
-    """Our weights by Marian's names, and the bias that keeps search from tokens that are never said."""
+    """Return the weights under Marian's names, and the bias of the suppressed tokens."""
     order = marian_component_order(ours.config.d_model)
     bias_1V = torch.zeros(1, ours.config.vocab_size, dtype=ours.embedding.weight_VD.dtype)
     bias_1V[0, list(SUPPRESSED_TOKENS)] = SUPPRESSION_BIAS
@@ -137,14 +139,17 @@ _PROJECTIONS = {"query": "q_proj", "key": "k_proj", "value": "v_proj", "output":
 
 
 def marian_name(name: str) -> str:
-    """encoder.0.self_attention.query.weight → model.encoder.layers.0.self_attn.q_proj.weight."""
+    """Return Marian's name of a weight.
+
+    encoder.0.self_attention.query.weight → model.encoder.layers.0.self_attn.q_proj.weight
+    """
     stack, layer, module, submodule, kind = name.split(".")
     theirs = _MODULE_NAMES.get(f"{module}.{submodule}") or f"{_MODULE_NAMES[module]}.{_PROJECTIONS[submodule]}"
     return f"model.{stack}.layers.{layer}.{theirs}.{kind}"
 
 
 def reorder_components(name: str, tensor: Tensor, order: Tensor) -> Tensor:
-    """The axis of d_model reordered: what a layer reads is in the columns, what it says is in the rows."""
+    """Return a weight with its d_model axis reordered: columns are inputs, rows outputs."""
     if any(f".{reader}." in name for reader in ("query", "key", "value", "inner")):
         return tensor[:, order] if tensor.ndim == 2 else tensor
     return tensor[order]

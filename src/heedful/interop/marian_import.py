@@ -1,8 +1,8 @@
-"""From a directory of Hugging Face's Marian: one that heedful wrote, fine-tuned there perhaps, or one of its kind.
+"""Importer for Marian directories that heedful exported, or compatible ones.
 
-Of its kind: ReLU, sinusoids, one SentencePiece model with byte fallback for both sides, and our special tokens. The
-models that are published under Marian's name have another activation and two tokenizers; each difference is refused by
-name.
+A compatible model has ReLU, sinusoidal positions, one SentencePiece model with byte fallback for both sides, and
+heedful's special tokens. Published Marian models have another activation and two tokenizers; the importer rejects them
+and names the difference.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from heedful.storage.model_directory import Model, TextFacts, read_tensors, requ
 from heedful.text.tokenizer import Tokenizer
 from heedful.typed import build
 
-_MAX_JSON_BYTES = 50_000_000  # bytes: a vocabulary of a million tokens
-# What their files may have beside our weights: the same matrix under other names, and sinusoids.
+_MAX_JSON_BYTES = 50_000_000  # enough for a vocabulary of a million tokens
+# Redundant tensors that a file may contain: copies of the tied embedding, and sinusoids.
 _TIED_COPIES = ("lm_head.weight", "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight")
 _POSITION_TABLES = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
 _FLOAT_TYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
-# Keys that must have this value, and what Marian takes where a key is absent.
+# Key -> required value, and Marian's default if the key is absent.
 _REQUIRED: dict[str, tuple[Any, Any]] = {
     "model_type": ("marian", ""),
     "activation_function": ("relu", "gelu"),
@@ -57,10 +57,13 @@ _REQUIRED: dict[str, tuple[Any, Any]] = {
 
 
 def read_marian(directory: Path) -> Model:
+    """Return the model in a Marian directory; raise if heedful cannot represent it."""
     if not directory.is_dir():
-        raise ModelError(f"There is no directory {directory}.")
+        raise ModelError(f"There is no directory {directory}. Give the one that save_pretrained wrote.")
     if not (directory / CONFIG).exists():
-        raise ModelError(f"{directory} is no directory of Marian's: it has no {CONFIG}. save_pretrained writes one.")
+        raise ModelError(
+            f"{directory} is not a Marian model: it has no {CONFIG}. Give the directory that save_pretrained wrote."
+        )
     content = _read_json(directory / CONFIG)
     config = _read_config(content, directory / CONFIG)
     tokenizer = _read_tokenizer(directory, config)
@@ -77,18 +80,20 @@ def _read_json(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         raise ModelError(f"{path} cannot be read: {error}.") from None
     if not isinstance(content, dict):
-        raise ModelError(f"{path} cannot be read: it is no JSON object.")
+        raise ModelError(f"{path} cannot be read: it is not a JSON object.")
     return content
 
 
 def _read_config(content: Mapping[str, Any], path: Path) -> ModelConfig:
     for key, (required, default) in _REQUIRED.items():
         if (value := content.get(key, default)) != required:
-            raise ModelError(f"{path}: {key} is {value!r}; heedful has models with {required!r} alone.")
+            raise ModelError(f"{path}: {key} is {value!r}. heedful imports only models with {required!r}.")
     for name in ("layers", "attention_heads", "ffn_dim"):
         sides = [content.get(f"{stack}_{name}") for stack in ("encoder", "decoder")]
         if sides[0] != sides[1]:
-            raise ModelError(f"{path}: {name} is {sides[0]} in the encoder and {sides[1]} in the decoder, not one.")
+            raise ModelError(
+                f"{path}: {name} is {sides[0]} in the encoder and {sides[1]} in the decoder. They must be equal."
+            )
     theirs = {
         "vocab_size": "vocab_size",
         "N": "encoder_layers",
@@ -107,44 +112,47 @@ def _read_config(content: Mapping[str, Any], path: Path) -> ModelConfig:
 def _read_tokenizer(directory: Path, config: ModelConfig) -> Tokenizer:
     tokenizer = Tokenizer.read(directory / SOURCE)
     if Tokenizer.read(directory / TARGET).model != tokenizer.model:
-        raise ModelError(f"{directory}: {SOURCE} and {TARGET} differ; a model of heedful has one tokenizer for both.")
+        raise ModelError(
+            f"{directory}: {SOURCE} and {TARGET} differ. heedful imports only models with a shared tokenizer."
+        )
     if tokenizer.vocab_size != config.vocab_size:
         raise ModelError(
-            f"{directory}: the tokenizer has {tokenizer.vocab_size} tokens and the model {config.vocab_size}."
+            f"{directory}: the tokenizer has {tokenizer.vocab_size} tokens and the model {config.vocab_size}. "
+            "The two must be equal."
         )
     tokens = tokenizer.tokens(range(tokenizer.vocab_size))
     if _read_json(directory / VOCABULARY) != {token: number for number, token in enumerate(tokens)}:
-        raise ModelError(f"{directory / VOCABULARY} numbers the tokens otherwise than {SOURCE} does.")
+        raise ModelError(f"{directory / VOCABULARY} and {SOURCE} number the tokens differently. They must agree.")
     return tokenizer
 
 
 def _read_weights(directory: Path) -> dict[str, Tensor]:
     if not (directory / WEIGHTS).exists() and (directory / "pytorch_model.bin").exists():
         raise ModelError(
-            f"{directory} has its weights as a pickle, which can run anything; heedful reads {WEIGHTS}. "
-            "Load it with transformers where you trust it, and save it with save_pretrained."
+            f"{directory} has its weights in a pickle file, which can execute code. heedful reads only {WEIGHTS}. "
+            "If you trust the file, load it with transformers and save it with save_pretrained."
         )
     return read_tensors(directory / WEIGHTS, ModelError)
 
 
 @torch.no_grad()
 def _convert_weights(theirs: dict[str, Tensor], config: ModelConfig, path: Path) -> dict[str, Tensor]:
-    """Every weight by our name with the components in our order; what ours cannot hold is refused."""
+    """Return the weights under heedful's names, in heedful's component order."""
     with torch.device("meta"):
         shapes = {name: tensor.shape for name, tensor in Transformer(config).state_dict().items()}
     marian_names = {name: EMBEDDING if name == "embedding.weight_VD" else marian_name(name) for name in shapes}
     for name, tensor in theirs.items():
         if tensor.dtype not in _FLOAT_TYPES:
-            raise ModelError(f"{path}: {name} is of {tensor.dtype}, which is no plain floating-point number.")
+            raise ModelError(f"{path}: {name} has type {tensor.dtype}. heedful imports only floating-point weights.")
     for ours, name in marian_names.items():
         if name not in theirs or theirs[name].shape != shapes[ours]:
             found = list(theirs[name].shape) if name in theirs else "absent"
-            raise ModelError(f"{path}: {name} is {found}, expected {list(shapes[ours])}.")
+            raise ModelError(f"{path}: {name} is {found}. Expected shape: {list(shapes[ours])}.")
     if unknown := sorted(theirs.keys() - set(marian_names.values()) - {BIAS, *_TIED_COPIES, *_POSITION_TABLES}):
-        raise ModelError(f"{path} has {unknown[0]}, for which a model of heedful has no place.")
+        raise ModelError(f"{path} has {unknown[0]}, which a heedful model does not have.")
     for copy in _TIED_COPIES:
         if copy in theirs and not torch.equal(theirs[copy], theirs[EMBEDDING]):
-            raise ModelError(f"{path}: {copy} differs from {EMBEDDING}; a model of heedful has one matrix for both.")
+            raise ModelError(f"{path}: {copy} differs from {EMBEDDING}. heedful imports only tied embeddings.")
     _require_no_bias(theirs, config, path)
     _require_sinusoids(theirs, config, path)
     inverse_order = marian_component_order(config.d_model).argsort()
@@ -160,10 +168,10 @@ def _convert_weights(theirs: dict[str, Tensor], config: ModelConfig, path: Path)
 def _require_no_bias(theirs: Mapping[str, Tensor], config: ModelConfig, path: Path) -> None:
     bias = theirs.get(BIAS, torch.zeros(1, config.vocab_size)).flatten().clone()
     if len(bias) != config.vocab_size:
-        raise ModelError(f"{path}: {BIAS} has {len(bias)} numbers, expected {config.vocab_size}.")
+        raise ModelError(f"{path}: {BIAS} has {len(bias)} values. Expected {config.vocab_size}, one per token.")
     bias[list(SUPPRESSED_TOKENS)] = 0
     if bias.any():
-        raise ModelError(f"{path}: {BIAS} is not 0; the paper's projection, and heedful's, has no bias.")
+        raise ModelError(f"{path}: {BIAS} is not zero, but heedful's output projection has no bias.")
 
 
 def _require_sinusoids(theirs: Mapping[str, Tensor], config: ModelConfig, path: Path) -> None:
@@ -173,11 +181,11 @@ def _require_sinusoids(theirs: Mapping[str, Tensor], config: ModelConfig, path: 
             rows = table_TD.shape[0] if table_TD.ndim else 1
             expected_TD = sinusoids(rows, config.d_model)[:, marian_component_order(config.d_model)]
             if table_TD.shape != expected_TD.shape or not torch.allclose(table_TD, expected_TD, atol=0.01):
-                raise ModelError(f"{path}: {name} is not the table of sinusoids, and a model of heedful computes them.")
+                raise ModelError(f"{path}: {name} is not sinusoidal. heedful imports only sinusoidal positions.")
 
 
 def _read_text_and_decoding(content: Mapping[str, Any], path: Path) -> tuple[TextFacts, DecodingConfig]:
-    """What heedful wrote beside Marian's keys; for a directory of another origin, the defaults."""
+    """Return the settings that heedful wrote into the config, or the defaults."""
     heedful_section = content.get("heedful", {})
     try:
         return build(TextFacts, heedful_section.get("text", {})), build(

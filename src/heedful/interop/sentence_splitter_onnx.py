@@ -1,10 +1,10 @@
-"""A sentence splitter for Argos packages: rules as a network, in the one format that Argos takes them in.
+"""A rule-based sentence splitter for Argos packages, encoded as an ONNX graph.
 
-Argos Translate cuts text into sentences by a network (ONNX) that says for every character whether a sentence ends
-there, and downloads one where the package has none. Ours needs no download: each character becomes its class, and one
-convolution over six characters weighs the classes around it.
+Argos Translate splits text with an ONNX model that predicts for every character whether a sentence ends there, and
+downloads one if the package has none. This one makes the download unnecessary: each character becomes a one-hot class,
+and one convolution over six characters computes the prediction.
 
-The rules are those of `text/sentences.py`, as far as six characters show.
+The rules are those of `text/sentences.py`, as far as a window of six characters can express them.
 """
 
 from __future__ import annotations
@@ -17,20 +17,19 @@ import numpy.typing as npt
 
 from heedful.text.sentences import CLOSES, ENDS, ENDS_AT_ONCE
 
-_CLASSES = ("end", "end_at_once", "space", "close", "small", "capital", "other")  # "capital": digits too
-_NO_BOUNDARY, _WORD_END, _SENTENCE_END, _MULTIWORD_END, _SENTENCE_END_AFTER_CLOSE = range(
-    5
-)  # what a character can be said to be
-_CONTEXT_BEFORE, _CONTEXT_AFTER = 3, 2  # characters that are looked at
-_FLOAT, _INT64 = 1, 7  # of ONNX
+_CLASSES = ("end", "end_at_once", "space", "close", "small", "capital", "other")  # digits count as "capital"
+# The five output labels of a character; minisbd treats the last as a sentence end too.
+_NO_BOUNDARY, _WORD_END, _SENTENCE_END, _MULTIWORD_END, _SENTENCE_END_AFTER_CLOSE = range(5)
+_CONTEXT_BEFORE, _CONTEXT_AFTER = 3, 2  # characters in the window besides the current one
+_FLOAT, _INT64 = 1, 7  # ONNX tensor types
 
 Weights = npt.NDArray[np.float32]
 
 
 def build_sentence_splitter() -> bytes:
-    """The network as a file; the same for every language."""
+    """Return the ONNX file; it is the same for every language."""
     classes = _character_classes()
-    table = np.zeros((len(classes) + 2, len(_CLASSES)), np.float32)  # the first two: padding, and any other character
+    table = np.zeros((len(classes) + 2, len(_CLASSES)), np.float32)  # rows 0 and 1: padding, other characters
     for index, character_class in enumerate(["other", *classes.values()], start=1):
         table[index, _CLASSES.index(character_class)] = 1
     weights, bias = _convolution_weights()
@@ -59,7 +58,7 @@ def build_sentence_splitter() -> bytes:
 
 
 def _character_classes() -> dict[str, str]:
-    """Every character that has a class; letters of the basic plane, whatever their script."""
+    """Map characters to classes, including all letters of the basic plane."""
     classes = {" ": "space"}
     classes |= dict.fromkeys(ENDS, "end") | dict.fromkeys(ENDS_AT_ONCE, "end_at_once") | dict.fromkeys(CLOSES, "close")
     for character in map(chr, range(0xD800)):
@@ -71,7 +70,7 @@ def _character_classes() -> dict[str, str]:
 
 
 def _convolution_weights() -> tuple[Weights, Weights]:
-    """What each class counts at each place, for the two ways in which a sentence ends, and how much there must be."""
+    """Return the convolution's weights and biases for the two labels that end a sentence."""
     weights = np.zeros((5, len(_CLASSES), _CONTEXT_BEFORE + 1 + _CONTEXT_AFTER), np.float32)
     bias = np.zeros(5, np.float32)
     bias[[_WORD_END, _MULTIWORD_END]] = -100
@@ -85,22 +84,22 @@ def _convolution_weights() -> tuple[Weights, Weights]:
         set_weight(label, 1, "space", 1)
         set_weight(label, 2, "small", -1)
         set_weight(label, 2, "space", -1)
-    # At the end itself: 2 of "end" and "space", less 0.8 or more where what stands before a full stop in mid-sentence
-    # does: J. or 3., which is a capital after no letter, and Mr. or 13.
+    # "end" and "space" add up to 2. An abbreviation or ordinal before the full stop subtracts at least 0.8: an
+    # isolated capital or digit (J. or 3.), and two characters (Mr. or 13.).
     bias[_SENTENCE_END] = -1.25 - 0.4 - 0.3
-    for character_class in set(_CLASSES) - {"space"}:  # so that the beginning of the text counts as a space does
+    for character_class in set(_CLASSES) - {"space"}:  # the start of the text then counts as a space
         set_weight(_SENTENCE_END, -2, character_class, 0.4 if character_class != "capital" else 0.4 - 0.3)
         set_weight(_SENTENCE_END, -3, character_class, 0.3)
     set_weight(_SENTENCE_END, -1, "capital", -0.4)
     set_weight(_SENTENCE_END, -1, "small", -0.3)
-    set_weight(_SENTENCE_END, 1, "close", -10)  # then the sentence ends one further:
-    set_weight(_SENTENCE_END_AFTER_CLOSE, 0, "close", 4)  # of 4, 1 and 1, or 4 and 3, none may be missing
+    set_weight(_SENTENCE_END, 1, "close", -10)  # the sentence ends after the closing quote:
+    set_weight(_SENTENCE_END_AFTER_CLOSE, 0, "close", 4)  # requires 4 + 1 + 1 or 4 + 3
     bias[_SENTENCE_END_AFTER_CLOSE] = -5.5
     return weights, bias
 
 
 def _metadata(characters: list[str]) -> dict[str, str]:
-    """What minisbd reads: how text becomes numbers."""
+    """Return the metadata from which minisbd reads the character vocabulary."""
     names = ["<PAD>", "<UNK>", *characters]
     vocabulary = {"_id2unit": names, "_unit2id": {name: number for number, name in enumerate(names)}}
     config = {"max_seqlen": 1_000, "batch_size": 32, "feat_funcs": ["end_of_para"]}
@@ -111,7 +110,7 @@ def _metadata(characters: list[str]) -> dict[str, str]:
     }
 
 
-# ONNX is a protocol buffer: fields of a number and a kind, of which two are enough here.
+# ONNX files are protocol buffers; this file needs only varint and length-delimited fields.
 
 
 def _varint(value: int) -> bytes:

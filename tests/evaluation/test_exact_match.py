@@ -1,4 +1,4 @@
-"""Exact match, counted by hand."""
+"""Exact match against counts by hand."""
 
 from heedful.evaluation.exact_match import exact_match, exact_match_by_label
 

@@ -1,4 +1,4 @@
-"""Scores against sacrebleu's own functions and its command."""
+"""Scores against the functions and the command of sacreBLEU."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_chrf_matches_sacrebleu(lowercase: bool) -> None:
 
 @pytest.mark.parametrize("lowercase", [False, True])
 def test_scores_match_the_sacrebleu_command(tmp_path: Path, lowercase: bool) -> None:
-    """What a reader gets who follows the signature."""
+    """The signature reproduces the score."""
     reference, hypothesis = tmp_path / "reference", tmp_path / "hypothesis"
     reference.write_text("".join(f"{line}\n" for line in REFERENCES), encoding="utf-8")
     hypothesis.write_text("".join(f"{line}\n" for line in HYPOTHESES), encoding="utf-8")
@@ -104,7 +104,7 @@ def test_subword_references_are_rejected(line: str) -> None:
 def test_line_counts_must_match(score: Callable[..., Score]) -> None:
     with pytest.raises(InputError, match="1 translations and 2 references"):
         score(["a"], ["a", "b"])
-    with pytest.raises(InputError, match="nothing to score"):
+    with pytest.raises(InputError, match="Nothing to score"):
         score([], [])
 
 

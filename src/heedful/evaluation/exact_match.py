@@ -1,4 +1,4 @@
-"""Exact match: the share of translations that are the reference, letter for letter."""
+"""Exact match: the fraction of translations that equal their reference."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ExactMatch:
+    """Counts of correct and of all translations."""
+
     correct: int
     total: int
 
@@ -20,6 +22,7 @@ class ExactMatch:
 
 
 def exact_match(hypotheses: Sequence[str], references: Sequence[str]) -> ExactMatch:
+    """Return how many hypotheses equal their reference."""
     correct = sum(hypothesis == reference for hypothesis, reference in zip(hypotheses, references, strict=True))
     return ExactMatch(correct, len(references))
 
@@ -27,7 +30,7 @@ def exact_match(hypotheses: Sequence[str], references: Sequence[str]) -> ExactMa
 def exact_match_by_label(
     hypotheses: Sequence[str], references: Sequence[str], labels: Sequence[Sequence[str]]
 ) -> dict[str, ExactMatch]:
-    """For each label, the exact match of the sentences that carry it, worst first."""
+    """Return the exact match of the sentences with each label, worst first."""
     found: dict[str, ExactMatch] = {}
     for label in sorted({label for sentence_labels in labels for label in sentence_labels}):
         indices = [index for index, sentence_labels in enumerate(labels) if label in sentence_labels]

@@ -106,7 +106,7 @@ def score_brackets(gold: Sequence[Tree], found: Sequence[Sequence[Bracket]]) -> 
 def require_same_words(gold: Sequence[Tree], sentences: Sequence[str]) -> None:
     """Raise unless each tree has the words of its sentence."""
     if not gold and not sentences:
-        raise InputError("Nothing to score: the sentences and the trees are empty. Check --source and --reference.")
+        raise InputError("Nothing to score: the sentences and the trees are empty. Give at least one of each.")
     if len(gold) != len(sentences):
         raise InputError(
             f"{len(sentences):,} sentences and {len(gold):,} trees. Give one tree per sentence, in the same order."

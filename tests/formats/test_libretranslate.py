@@ -1,6 +1,7 @@
-"""The real Argos Translate and LibreTranslate, unmodified and without a network, with packages of ours: `make formats`.
+"""Exported packages in the real Argos Translate and LibreTranslate: `make formats`.
 
-They have an environment of their own (.venv-libretranslate): their pins and ours do not go together.
+Both run unmodified and offline, in their own environment (.venv-libretranslate), because their pinned dependencies
+conflict with heedful's.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ LINES = [*SENTENCES, " ".join(SENTENCES), "", f"{SENTENCES[0]}\n{SENTENCES[2]}"]
 
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Both directions, of one model that knows a little of the built-in pair; and the same as CTranslate2."""
+    """Packages in both directions and a CTranslate2 export of one briefly trained model."""
     if not (THEIRS / "libretranslate").exists():
         pytest.skip("LibreTranslate is not installed: make formats")
     top = tmp_path_factory.mktemp("packages")
@@ -55,7 +56,7 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(scope="module")
 def expected(packages: dict[str, Path]) -> list[str]:
-    """What the engine says of each sentence with Argos Translate's settings."""
+    """CTranslate2's translation of each line with the settings of Argos Translate."""
     ctranslate2 = pytest.importorskip("ctranslate2")
     translator = ctranslate2.Translator(str(packages["ct2"]), intra_threads=1)
     tokens = sentencepiece.SentencePieceProcessor(model_file=str(packages["ct2"] / "sentencepiece.model"))
@@ -69,7 +70,7 @@ def expected(packages: dict[str, Path]) -> list[str]:
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """An environment in which everything they keep is below a new directory, and every way out is a closed door."""
+    """Environment variables that redirect all files to a new directory and block the network."""
     directory = str(tmp_path_factory.mktemp("home"))
     kept = {name: value for name, value in os.environ.items() if "proxy" not in name.lower()}
     door = "http://127.0.0.1:9"
@@ -79,7 +80,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def translated(packages: dict[str, Path], home: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """Both packages installed, and the lines translated by Argos Translate."""
+    """The lines translated by Argos Translate, with both packages installed."""
     lines = tmp_path_factory.mktemp("lines") / "lines.json"
     lines.write_text(json.dumps(LINES), encoding="utf-8")
     script = Path(__file__).parent / "installed.py"
@@ -98,7 +99,7 @@ def test_argos_translate(translated: list[str], expected: list[str]) -> None:
 
 @pytest.fixture(scope="module")
 def server(translated: list[str], home: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """LibreTranslate itself, with the packages that were installed."""
+    """The address of a LibreTranslate server with the installed packages."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -148,7 +149,7 @@ def test_libretranslate(server: str, expected: list[str]) -> None:
 
 
 def test_its_client_speaks_to_our_server(packages: dict[str, Path], home: dict[str, str]) -> None:
-    """libretranslatepy, as it installs, and `heedful serve`."""
+    """The unmodified client libretranslatepy works with `heedful serve`."""
     program = [sys.executable, "-m", "heedful", "serve", str(packages["run"]), "--port", "0"]
     process = subprocess.Popen(program, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None

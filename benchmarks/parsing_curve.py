@@ -1,12 +1,12 @@
-"""How well a parser learns from 1/8, 1/4, 1/2 and all of a treebank's training trees (section 6.3, Table 4).
+"""Learning curve of the parser on 1/8, 1/4, 1/2 and all training trees (section 6.3).
 
 python benchmarks/parsing_curve.py TREEBANK [--runs runs/parsing] [--together 2]
 
-TREEBANK has the .mrg files (docs/parsing.md says where from). Every run is recipes/treebank-parsing.toml, with the same
-steps, on every 8th, 4th, 2nd tree, or all; a smaller part is within the larger ones. Runs go side by side, a thread
-each, which is faster than one after the other on all cores. Call it again after an interruption: what is finished
-is not done again, and what has begun goes on. Writes docs/parsing.json after each run, and from it, as
-benchmarks/parsing_page.py does, the table of docs/parsing.md and its picture.
+TREEBANK contains the .mrg files (see docs/parsing.md). Every run trains recipes/treebank-parsing.toml for the same
+number of steps on every 8th, 4th or 2nd tree, or all; smaller subsets are contained in larger ones. Runs are parallel
+with one thread each, which is faster than sequential runs on all cores. After an interruption, run it again: finished
+runs are kept and unfinished ones resume. Writes docs/parsing.json after each run and, with
+benchmarks/parsing_page.py, the table and figure of docs/parsing.md.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from heedful.training.run_log import read_log
 
 ROOT = Path(__file__).parents[1]
 RECIPE = ROOT / "recipes" / "treebank-parsing.toml"
-STRIDES = (1, 2, 4, 8)  # the longest first: they read most
+STRIDES = (1, 2, 4, 8)  # largest subset first: it takes longest
 
 
 def run_heedful(*arguments: str | Path, log: Path) -> str:
-    """The program in a process of its own, one thread; what it says goes to `log`, what it prints comes back."""
+    """Run heedful in a process with one thread; return stdout and append stderr to `log`."""
     command = [sys.executable, "-m", "heedful", *map(str, arguments)]
     with log.open("ab") as stream:
         done = subprocess.run(
             command, stdout=subprocess.PIPE, stderr=stream, check=False, env={**os.environ, "OMP_NUM_THREADS": "1"}
         )
     if done.returncode:
-        raise SystemExit(f"{' '.join(command)} ended with {done.returncode}; {log} has what it said.")
+        raise SystemExit(f"{' '.join(command)} failed with exit code {done.returncode}. See {log}.")
     return done.stdout.decode("utf-8")
 
 
 def write_subset(data: Path, stride: int) -> list[Path]:
-    """Every n-th sentence and tree of the training text: the slice's two files."""
+    """Write every n-th sentence and tree of the training text; return the two files."""
     written = []
     for kind in ("words", "trees"):
         lines = (data / f"train.{kind}").read_text(encoding="utf-8").splitlines()
@@ -54,7 +54,7 @@ def write_subset(data: Path, stride: int) -> list[Path]:
 
 
 def train_and_score(stride: int, runs: Path, steps: int) -> dict[str, Any]:
-    """Trains on a slice and scores both held-out parts; returns the row."""
+    """Train on a subset and score the validation and test splits; return the row."""
     run, data = runs / f"every-{stride}", runs / "data"
     log = runs / f"every-{stride}.log"
     words, trees = write_subset(data, stride)
@@ -71,7 +71,7 @@ def train_and_score(stride: int, runs: Path, steps: int) -> dict[str, Any]:
 
 
 def load_or_compute_scores(run: Path, data: Path, part: str, steps: int, log: Path) -> dict[str, Any]:
-    """The averaged model's scores, kept beside it: asked for once."""
+    """Return the scores of the averaged model, cached in the run directory."""
     cached = run / f"parsing-{part}-{steps}.json"
     if not cached.exists():
         files = ("--source", data / f"{part}.words", "--reference", data / f"{part}.gold")
@@ -99,11 +99,11 @@ def run_statistics(run: Path) -> dict[str, Any]:
 def main() -> None:
     settings = recipes.build(recipes.read(RECIPE))
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
-    parser.add_argument("treebank", type=Path, help="the directory of the .mrg files")
+    parser.add_argument("treebank", type=Path, help="directory with the .mrg files")
     parser.add_argument("--runs", type=Path, default=ROOT / "runs" / "parsing")
-    parser.add_argument("--together", type=int, default=2, help="runs at a time, a thread each")
+    parser.add_argument("--together", type=int, default=2, help="number of parallel runs, one thread each")
     parser.add_argument("--steps", type=int, default=settings.training.steps, help="default: the recipe's")
-    parser.add_argument("--docs", type=Path, default=ROOT / "docs", help="where parsing.json and parsing.md are")
+    parser.add_argument("--docs", type=Path, default=ROOT / "docs", help="directory with parsing.json and parsing.md")
     options = parser.parse_args()
     runs = options.runs.absolute()
     runs.mkdir(parents=True, exist_ok=True)
@@ -120,7 +120,7 @@ def main() -> None:
             row = rows[-1]
             print(f"{row['trees']:,} trees: test F1 {row['test']['all']['f1']:.2f}", flush=True)
     finally:
-        pool.shutdown(cancel_futures=True)  # after a failure or Ctrl-C, nothing new begins
+        pool.shutdown(cancel_futures=True)  # after a failure or Ctrl-C, start no further runs
     parsing_page.write(options.docs)
 
 

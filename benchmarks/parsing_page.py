@@ -1,6 +1,8 @@
-"""The results in docs/parsing.md, and their picture, from docs/parsing.json: python benchmarks/parsing_page.py
+"""Write the results table and figure of docs/parsing.md from docs/parsing.json.
 
-benchmarks/parsing_curve.py writes the figures and calls this; nothing between the marks is written by hand.
+python benchmarks/parsing_page.py
+
+benchmarks/parsing_curve.py writes the JSON file and calls this module. Do not edit the text between the markers.
 """
 
 from __future__ import annotations
@@ -17,14 +19,14 @@ PAPER_TREES, PAPER_F1 = 40_000, 91.3  # Table 4, WSJ only, section 23
 
 
 def results_block(content: dict[str, Any] | None) -> str:
-    """What stands between the marks."""
+    """Return the Markdown text between the markers."""
     if content is None:
         return NOT_RUN
     rows = content["rows"]
     first, sizes = rows[0], sorted({row["parameters"] for row in rows})
     lines = [
         f"{' to '.join(f'{size:,}' for size in (sizes[0], sizes[-1])[: len(sizes)])} parameters, "
-        f"{first['steps']:,} steps, one thread a run, {content['together']} runs at a time; scores of the averaged "
+        f"{first['steps']:,} steps, one thread per run, {content['together']} parallel runs; scores of the averaged "
         f"model on {first['valid']['sentences']} validation and {first['test']['sentences']} test sentences.",
         "",
         "| training trees | epochs | training time | validation F1 | test F1 | precision | recall "

@@ -11,7 +11,7 @@ def test_exact_match_counts_equal_lines() -> None:
 
 def test_exact_match_by_label_is_sorted_worst_first() -> None:
     labels = [("dative", "plural"), ("dative",), ("plural",), ()]
-    found = exact_match_by_label(["1", "2", "3", "4"], ["1", "x", "3", "4"], labels)
-    assert list(found) == ["dative", "plural"]
-    assert (found["dative"].correct, found["dative"].total) == (1, 2)
-    assert (found["plural"].correct, found["plural"].total) == (2, 2)
+    by_label = exact_match_by_label(["1", "2", "3", "4"], ["1", "x", "3", "4"], labels)
+    assert list(by_label) == ["dative", "plural"]
+    assert (by_label["dative"].correct, by_label["dative"].total) == (1, 2)
+    assert (by_label["plural"].correct, by_label["plural"].total) == (2, 2)

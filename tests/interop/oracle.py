@@ -20,5 +20,5 @@ def log_probabilities(model: Model, source: list[int], target: list[int]) -> tor
 def sentences(model: Model, *lengths: int) -> list[list[int]]:
     """Return random token sequences of these lengths, each with the end symbol."""
     generator = torch.Generator().manual_seed(0)
-    every = [torch.randint(EOS + 1, model.tokenizer.vocab_size, (n - 1,), generator=generator) for n in lengths]
-    return [[*ids.tolist(), EOS] for ids in every]
+    sequences = [torch.randint(EOS + 1, model.tokenizer.vocab_size, (n - 1,), generator=generator) for n in lengths]
+    return [[*ids.tolist(), EOS] for ids in sequences]

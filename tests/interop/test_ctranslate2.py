@@ -14,7 +14,7 @@ from oracle import log_probabilities, sentences
 from heedful.config import EOS
 from heedful.decoding.translator import Translator
 from heedful.errors import ModelError, UsageError
-from heedful.interop import ctranslate2 as ours
+from heedful.interop import ctranslate2 as exporter
 from heedful.interop.ctranslate2 import TOKENIZER, write_ctranslate2
 from heedful.interop.export_constraints import SUPPRESSION_BIAS
 from heedful.storage.model_directory import Model
@@ -36,26 +36,26 @@ def export_and_load(model: Model, directory: Path, **options: Any) -> Any:
 
 
 def score(translator: Any, model: Model, source: list[int], target: list[int]) -> torch.Tensor:
-    names = model.tokenizer.tokens
-    [found] = translator.score_batch([names(source[:-1])], [names(target[:-1])])
-    return torch.tensor(found.log_probs)
+    to_tokens = model.tokenizer.tokens
+    [result] = translator.score_batch([to_tokens(source[:-1])], [to_tokens(target[:-1])])
+    return torch.tensor(result.log_probs)
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_log_probabilities_match(random_model: Any, tmp_path: Path, shape: dict[str, Any]) -> None:
     model = random_model(**shape)
     source, target = sentences(model, 9, 6)
-    found = score(export_and_load(model, tmp_path / "out"), model, source, target)
-    torch.testing.assert_close(found, log_probabilities(model, source, target), rtol=0, atol=1e-4)
+    result = score(export_and_load(model, tmp_path / "out"), model, source, target)
+    torch.testing.assert_close(result, log_probabilities(model, source, target), rtol=0, atol=1e-4)
 
 
 def test_swapped_weights_are_detected(model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Control: a model with queries, keys and values in reverse order must differ."""
-    filled = ours._set_linear
-    monkeypatch.setattr(ours, "_set_linear", lambda marian_model, *given: filled(marian_model, *given[::-1]))
+    original = exporter._set_linear
+    monkeypatch.setattr(exporter, "_set_linear", lambda theirs, *linears: original(theirs, *linears[::-1]))
     source, target = sentences(model, 9, 6)
-    found = score(export_and_load(model, tmp_path / "out"), model, source, target)
-    assert not torch.allclose(found, log_probabilities(model, source, target), atol=1e-2)
+    result = score(export_and_load(model, tmp_path / "out"), model, source, target)
+    assert not torch.allclose(result, log_probabilities(model, source, target), atol=1e-2)
 
 
 def test_greedy_translation_from_the_exported_files(model: Model, tmp_path: Path) -> None:
@@ -67,10 +67,10 @@ def test_greedy_translation_from_the_exported_files(model: Model, tmp_path: Path
     for text in ("bade kilo", "so mi ta", "Grüße, 日本"):
         limit = len(ours.ids(text)) + model.decoding.max_extra - 1
         tokens = processor.encode(text, out_type=str)
-        [found] = translator.translate_batch([tokens], beam_size=1, max_decoding_length=limit)
-        said = ours.translate(text, beam=1)
-        assert found.hypotheses[0] == list(said.tokens)
-        assert one_line(processor.decode(found.hypotheses[0])) == said.text
+        [result] = translator.translate_batch([tokens], beam_size=1, max_decoding_length=limit)
+        expected = ours.translate(text, beam=1)
+        assert result.hypotheses[0] == list(expected.tokens)
+        assert one_line(processor.decode(result.hypotheses[0])) == expected.text
 
 
 @pytest.mark.parametrize("bias", [SUPPRESSION_BIAS, 0.0], ids=["with bias", "control: without bias"])
@@ -78,22 +78,23 @@ def test_suppressed_tokens_are_never_generated(
     random_model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bias: float
 ) -> None:
     """Give the special tokens a dominant embedding: without the bias they are generated."""
-    monkeypatch.setattr(ours, "SUPPRESSION_BIAS", bias)
+    monkeypatch.setattr(exporter, "SUPPRESSION_BIAS", bias)
     model = random_model()
     [source] = sentences(model, 7)
-    names = model.tokenizer.tokens(source[:-1])
+    tokens = model.tokenizer.tokens(source[:-1])
 
-    def said(directory: Path) -> set[str]:
+    def generated_tokens(directory: Path) -> set[str]:
         options = {"beam_size": 4, "num_hypotheses": 4, "max_decoding_length": 9}
-        [found] = export_and_load(model, directory).translate_batch([names], **options)
-        return {token for hypothesis in found.hypotheses for token in hypothesis}
+        [result] = export_and_load(model, directory).translate_batch([tokens], **options)
+        return {token for hypothesis in result.hypotheses for token in hypothesis}
 
-    usual = [
-        model.tokenizer.tokens(range(model.tokenizer.vocab_size)).index(token) for token in sorted(said(tmp_path / "1"))
+    generated_ids = [
+        model.tokenizer.tokens(range(model.tokenizer.vocab_size)).index(token)
+        for token in sorted(generated_tokens(tmp_path / "1"))
     ]
     with torch.no_grad():
-        model.transformer.embedding.weight_VD[:EOS] = 3 * model.transformer.embedding.weight_VD[usual[0]]
-    assert bool({"<pad>", "<unk>", "<s>"} & said(tmp_path / "2")) == (bias == 0)
+        model.transformer.embedding.weight_VD[:EOS] = 3 * model.transformer.embedding.weight_VD[generated_ids[0]]
+    assert bool({"<pad>", "<unk>", "<s>"} & generated_tokens(tmp_path / "2")) == (bias == 0)
 
 
 def test_directory_contents(model: Model, tmp_path: Path) -> None:
@@ -108,20 +109,20 @@ def test_int8_is_smaller_and_close_to_float32(random_model: Any, tmp_path: Path)
     model = random_model(d_model=64, h=2, d_ff=128)
     source, target = sentences(model, 9, 6)
     before = log_probabilities(model, source, target)
-    found = score(export_and_load(model, tmp_path / "small", quantization="int8"), model, source, target)
+    result = score(export_and_load(model, tmp_path / "small", quantization="int8"), model, source, target)
     assert torch.equal(log_probabilities(model, source, target), before)  # the exported model is unchanged
     write_ctranslate2(model, tmp_path / "large")
     sizes = [(tmp_path / name / "model.bin").stat().st_size for name in ("small", "large")]
     assert sizes[0] < 0.7 * sizes[1]
-    torch.testing.assert_close(found, before, rtol=0.2, atol=1)
+    torch.testing.assert_close(result, before, rtol=0.2, atol=1)
 
 
 @pytest.mark.parametrize("length", [1_023, 1_024])
 def test_longest_input_of_the_position_table(model: Model, tmp_path: Path, length: int) -> None:
     translator = export_and_load(model, tmp_path / "out")
     [source] = sentences(model, length + 1)
-    [found] = translator.score_batch([model.tokenizer.tokens(source[:-1])], [["<0x41>"]])
-    assert len(found.log_probs) == 2  # CTranslate2 truncates inputs longer than its max_input_length of 1,024
+    [result] = translator.score_batch([model.tokenizer.tokens(source[:-1])], [["<0x41>"]])
+    assert len(result.log_probs) == 2  # CTranslate2 truncates inputs longer than its max_input_length of 1,024
 
 
 @pytest.mark.parametrize("shape", [{"d_k": 5}, {"d_v": 2}], ids=str)

@@ -66,8 +66,8 @@ def test_transformers_computes_the_same_log_probabilities(marian_model: Any, mod
     with torch.no_grad():
         shifted = torch.tensor([[BOS, *target[:-1]]])
         logits = marian_model(input_ids=torch.tensor([source]), decoder_input_ids=shifted).logits[0]
-    found = logits.log_softmax(dim=-1)[range(len(target)), target]
-    torch.testing.assert_close(found, log_probabilities(model, source, target), rtol=0, atol=1e-4)
+    actual = logits.log_softmax(dim=-1)[range(len(target)), target]
+    torch.testing.assert_close(actual, log_probabilities(model, source, target), rtol=0, atol=1e-4)
 
 
 def test_transformers_loads_every_weight(exported: Path) -> None:
@@ -85,11 +85,11 @@ def test_greedy_translation_matches_transformers(marian_model: Any, exported: Pa
     for text in ("bade kilo", "so mi ta", "Grüße, 日本"):
         batch = tokenizer([text], return_tensors="pt")
         assert batch["input_ids"][0].tolist() == ours.ids(text)
-        most = len(ours.ids(text)) + model.decoding.max_extra
-        [said] = marian_model.generate(**batch, num_beams=1, max_length=most + 1)
+        limit = len(ours.ids(text)) + model.decoding.max_extra
+        [generated] = marian_model.generate(**batch, num_beams=1, max_length=limit + 1)
         expected = ours.translate(text, beam=1)
-        assert tokenizer.convert_ids_to_tokens(said, skip_special_tokens=True) == list(expected.tokens)
-        assert one_line(tokenizer.decode(said, skip_special_tokens=True)) == expected.text
+        assert tokenizer.convert_ids_to_tokens(generated, skip_special_tokens=True) == list(expected.tokens)
+        assert one_line(tokenizer.decode(generated, skip_special_tokens=True)) == expected.text
 
 
 def test_generation_config(marian_model: Any, model: Model) -> None:
@@ -98,32 +98,32 @@ def test_generation_config(marian_model: Any, model: Model) -> None:
 
 
 def test_export_import_round_trip_is_bit_exact(exported: Path, model: Model) -> None:
-    back = read_marian(exported)
+    imported = read_marian(exported)
     for name, tensor in model.transformer.state_dict().items():
-        assert torch.equal(back.transformer.state_dict()[name], tensor), name
-    assert back.transformer.config == model.transformer.config
-    assert (back.text, back.decoding) == (model.text, model.decoding)
-    assert back.tokenizer.model == model.tokenizer.model
-    assert not back.transformer.training
+        assert torch.equal(imported.transformer.state_dict()[name], tensor), name
+    assert imported.transformer.config == model.transformer.config
+    assert (imported.text, imported.decoding) == (model.text, model.decoding)
+    assert imported.tokenizer.model == model.tokenizer.model
+    assert not imported.transformer.training
 
 
 def test_import_after_save_pretrained(marian_model: Any, exported: Path, model: Model, tmp_path: Path) -> None:
     """`save_pretrained` rewrites the weights, as after fine-tuning, but not the tokenizer."""
     shutil.copytree(exported, tmp_path / "saved")
     marian_model.save_pretrained(tmp_path / "saved")
-    back = read_marian(tmp_path / "saved")
+    imported = read_marian(tmp_path / "saved")
     for name, tensor in model.transformer.state_dict().items():
-        assert torch.equal(back.transformer.state_dict()[name], tensor), name
+        assert torch.equal(imported.transformer.state_dict()[name], tensor), name
 
 
 def test_half_precision_weights_are_imported_as_float32(writable_copy: Path, model: Model) -> None:
     weights = {name: tensor.half() for name, tensor in safetensors.torch.load_file(writable_copy / WEIGHTS).items()}
     safetensors.torch.save_file(weights, writable_copy / WEIGHTS)
-    back = read_marian(writable_copy)
-    assert {tensor.dtype for tensor in back.transformer.state_dict().values()} == {torch.float32}
+    imported = read_marian(writable_copy)
+    assert {tensor.dtype for tensor in imported.transformer.state_dict().values()} == {torch.float32}
     source, target = sentences(model, 9, 6)
     expected = log_probabilities(model, source, target)
-    torch.testing.assert_close(log_probabilities(back, source, target), expected, rtol=0, atol=0.05)
+    torch.testing.assert_close(log_probabilities(imported, source, target), expected, rtol=0, atol=0.05)
 
 
 def with_config(**changes: Any) -> Callable[[Path], None]:

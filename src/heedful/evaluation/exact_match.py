@@ -31,8 +31,8 @@ def exact_match_by_label(
     hypotheses: Sequence[str], references: Sequence[str], labels: Sequence[Sequence[str]]
 ) -> dict[str, ExactMatch]:
     """Return the exact match of the sentences with each label, worst first."""
-    found: dict[str, ExactMatch] = {}
+    matches: dict[str, ExactMatch] = {}
     for label in sorted({label for sentence_labels in labels for label in sentence_labels}):
         indices = [index for index, sentence_labels in enumerate(labels) if label in sentence_labels]
-        found[label] = exact_match([hypotheses[i] for i in indices], [references[i] for i in indices])
-    return dict(sorted(found.items(), key=lambda item: item[1].accuracy))
+        matches[label] = exact_match([hypotheses[i] for i in indices], [references[i] for i in indices])
+    return dict(sorted(matches.items(), key=lambda item: item[1].accuracy))

@@ -38,8 +38,8 @@ def treebank_files(top: Path) -> list[Path]:
         raise CorpusError(
             f"There is no directory {top}. Give the directory that contains the treebank's {SUFFIX} files."
         )
-    found = (Path(folder, name) for folder, _, names in os.walk(top) for name in names if name.endswith(SUFFIX))
-    return sorted(found)
+    paths = (Path(folder, name) for folder, _, names in os.walk(top) for name in names if name.endswith(SUFFIX))
+    return sorted(paths)
 
 
 def split_files(files: list[Path]) -> dict[str, list[Path]]:

@@ -20,7 +20,7 @@ A = _determiner("a", "ein", "mixed", definite=False)
 ZERO_ARTICLE = _determiner("", "", "strong", definite=False, indeclinable=True)
 TWO = _determiner("two", "zwei", "strong", definite=False, indeclinable=True)
 THREE = _determiner("three", "drei", "strong", definite=False, indeclinable=True)
-# German negates an indefinite object with kein; English says "not ... a" or "not ... any".
+# German negates an indefinite object with kein; English has "not ... a" or "not ... any".
 NEGATED_A = _determiner("a", "kein", "mixed", definite=False)
 NEGATED_ANY = _determiner("any", "kein", "mixed", definite=False)
 POSSESSIVES = (

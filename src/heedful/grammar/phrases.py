@@ -76,7 +76,8 @@ def _is_allowed(noun: Noun, option: NumberDeterminer, policy: str) -> bool:
 def number_determiner_options(noun: Noun, policy: str) -> tuple[NumberDeterminer, ...]:
     """Return the combinations of number and determiner that a noun allows.
 
-    The policy is any, definite, indefinite, one, open, marked, antecedent, negative or which.
+    The policy is any, definite, indefinite, singular, restrictable (allows a relative clause), no-bare-plural,
+    antecedent, negative or which.
     """
     if policy == "negative":
         if "kin" in noun.tags:

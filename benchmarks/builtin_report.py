@@ -1,4 +1,4 @@
-"""Scores a model on the built-in pair: held-out sentences, and combinations never met in training.
+"""Score a model on the test and unseen splits of the built-in language pair.
 
 python benchmarks/builtin_report.py RUN [SENTENCES]
 """

@@ -121,9 +121,9 @@ def marian_model(transformer: Any, positions: int = 1_024) -> Any:
     import transformers
     from marian_twin import marian_weights
 
-    from heedful.interop.marian import marian_shape
+    from heedful.interop.marian import marian_config
 
-    theirs = transformers.MarianMTModel(transformers.MarianConfig(**marian_shape(transformer.config, positions)))
+    theirs = transformers.MarianMTModel(transformers.MarianConfig(**marian_config(transformer.config, positions)))
     theirs.load_state_dict(marian_weights(transformer, positions))
     theirs.eval()
     return theirs

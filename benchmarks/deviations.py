@@ -34,7 +34,7 @@ from heedful.config import DataConfig, DecodingConfig, ModelConfig, TrainingConf
 from heedful.data.batches import Batches
 from heedful.data.store import Store, write_store
 from heedful.decoding.translator import Translator
-from heedful.evaluation.exact import exact_match
+from heedful.evaluation.exact_match import exact_match
 from heedful.evaluation.scores import bleu
 from heedful.files import write_durably
 from heedful.model.transformer import Transformer
@@ -106,7 +106,7 @@ def validated(translator: Translator, store: Store) -> Figures:
     return {
         "perplexity": loss.perplexity(nll(translator.model.transformer, store)),
         "bleu": bleu(hypotheses, references).value,
-        "exact": 100 * exact_match(hypotheses, references).share,
+        "exact": 100 * exact_match(hypotheses, references).accuracy,
     }
 
 
@@ -129,8 +129,8 @@ def searched(translator: Translator) -> dict[str, Figures]:
         ours = ours or hypotheses
         found[variant.name] = {
             "bleu": bleu(hypotheses, references).value,
-            "exact": 100 * exact_match(hypotheses, references).share,
-            "same": 100 * exact_match(hypotheses, ours).share,
+            "exact": 100 * exact_match(hypotheses, references).accuracy,
+            "same": 100 * exact_match(hypotheses, ours).accuracy,
         }
     return found
 

@@ -1,6 +1,8 @@
 """Write the results and the figure of docs/results/parsing.md from parsing.json: python benchmarks/parsing_page.py
 
-benchmarks/parsing_curve.py writes the figures and calls this; nothing between the marks is written by hand.
+python benchmarks/parsing_page.py
+
+benchmarks/parsing_curve.py writes the JSON file and calls this module. Do not edit the text between the markers.
 """
 
 from __future__ import annotations
@@ -12,12 +14,12 @@ from typing import Any
 DOCS = Path(__file__).parents[1] / "docs" / "results"
 BEGIN, END = "<!-- results: benchmarks/parsing_page.py -->", "<!-- end of results -->"
 NOT_RUN = "Not run yet."
-PICTURE = "images/parsing.png"
+FIGURE = "images/parsing.png"
 PAPER_TREES, PAPER_F1 = 40_000, 91.3  # Table 4, WSJ only, section 23
 
 
-def block(content: dict[str, Any] | None) -> str:
-    """What stands between the marks."""
+def results_block(content: dict[str, Any] | None) -> str:
+    """Return the Markdown text between the markers."""
     if content is None:
         return NOT_RUN
     rows = content["rows"]
@@ -30,14 +32,14 @@ def block(content: dict[str, Any] | None) -> str:
         "| training trees | epochs | training time | validation F1 | test F1 | precision | recall "
         "| test F1, at most 40 words | complete match | well-formed before repair |",
         "|---|---|---|---|---|---|---|---|---|---|",
-        *(_line(row) for row in rows),
+        *(_table_row(row) for row in rows),
         "",
-        f"![F1 and well-formed outputs by the number of training trees; validation loss by steps]({PICTURE})",
+        f"![F1 and well-formed outputs by the number of training trees; validation loss by steps]({FIGURE})",
     ]
     return "\n".join(lines)
 
 
-def _line(row: dict[str, Any]) -> str:
+def _table_row(row: dict[str, Any]) -> str:
     test = row["test"]["all"]
     cells = [
         f"{row['trees']:,}",
@@ -54,13 +56,13 @@ def _line(row: dict[str, Any]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def filled(page: str, content: dict[str, Any] | None) -> str:
+def fill_results(page: str, content: dict[str, Any] | None) -> str:
     head, rest = page.split(BEGIN)
     _, tail = rest.split(END)
-    return f"{head}{BEGIN}\n{block(content)}\n{END}{tail}"
+    return f"{head}{BEGIN}\n{results_block(content)}\n{END}{tail}"
 
 
-def draw(content: dict[str, Any], path: Path) -> None:
+def draw_figure(content: dict[str, Any], path: Path) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
@@ -98,8 +100,8 @@ def write(docs: Path = DOCS) -> None:
     data, page = docs / "parsing.json", docs / "parsing.md"
     content = json.loads(data.read_text(encoding="utf-8")) if data.exists() else None
     if content is not None:
-        draw(content, docs / PICTURE)
-    page.write_text(filled(page.read_text(encoding="utf-8"), content), encoding="utf-8")
+        draw_figure(content, docs / FIGURE)
+    page.write_text(fill_results(page.read_text(encoding="utf-8"), content), encoding="utf-8")
 
 
 if __name__ == "__main__":

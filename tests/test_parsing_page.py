@@ -18,7 +18,7 @@ DATA, PAGE = ROOT / "docs" / "results" / "parsing.json", ROOT / "docs" / "result
 def test_the_page_is_drawn_from_the_figures() -> None:
     content = json.loads(DATA.read_text(encoding="utf-8")) if DATA.exists() else None
     page = PAGE.read_text(encoding="utf-8")
-    assert parsing_page.filled(page, content) == page
+    assert parsing_page.fill_results(page, content) == page
 
 
 def test_figures_make_a_table_and_a_picture(tmp_path: Path) -> None:

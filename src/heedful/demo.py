@@ -9,7 +9,7 @@ from pathlib import Path
 from heedful import grammar
 from heedful.decoding.load import load
 from heedful.decoding.translator import Translator
-from heedful.evaluation.exact import ExactMatch, exact_match, exact_match_by_label
+from heedful.evaluation.exact_match import ExactMatch, exact_match, exact_match_by_label
 from heedful.evaluation.scores import bleu, chrf
 from heedful.recipes import Settings
 from heedful.training.run import train_settings
@@ -52,7 +52,7 @@ def demo(out: Path, settings: Settings = SETTINGS, test_pairs: int = TEST_PAIRS)
     yield from _next_steps(out)
 
 
-def report(hypotheses: list[str], pairs: list[grammar.Pair]) -> Iterator[str]:
+def report(hypotheses: list[str], pairs: list[grammar.SentencePair]) -> Iterator[str]:
     """BLEU, chrF and exact match, overall and by phenomenon."""
     references = [pair.german for pair in pairs]
     yield str(bleu(hypotheses, references))
@@ -65,10 +65,10 @@ def _table(by_phenomenon: dict[str, ExactMatch]) -> Iterator[str]:
     yield ""
     yield "exact match by phenomenon"
     for name, match in by_phenomenon.items():
-        yield f"  {name:24} {match.share:6.1%}  {match.right:4} of {match.total}"
+        yield f"  {name:24} {match.accuracy:6.1%}  {match.correct:4} of {match.total}"
 
 
-def _examples(pairs: list[grammar.Pair], hypotheses: list[str]) -> Iterator[str]:
+def _examples(pairs: list[grammar.SentencePair], hypotheses: list[str]) -> Iterator[str]:
     for pair, hypothesis in zip(pairs, hypotheses, strict=False):
         yield ""
         yield f"  English  {pair.english}"
@@ -76,7 +76,7 @@ def _examples(pairs: list[grammar.Pair], hypotheses: list[str]) -> Iterator[str]
         yield f"  right    {pair.german}"
 
 
-def _for_picture(pairs: list[grammar.Pair]) -> str:
+def _for_picture(pairs: list[grammar.SentencePair]) -> str:
     """A sentence that shows word order changing: of fair length, with a verb that goes to the end."""
     fitting = (p for p in pairs if "verb-final" in p.phenomena and 9 <= len(p.english.split()) <= 12)
     return next(fitting, pairs[0]).english

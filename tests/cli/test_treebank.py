@@ -11,7 +11,7 @@ import pytest
 
 import heedful as api
 import tasks
-from heedful.parsing.linearization import linearise
+from heedful.parsing.linearization import linearize
 from heedful.parsing.scores import score_outputs
 from heedful.parsing.trees import read_trees
 from tasks import Program
@@ -66,7 +66,7 @@ def test_three_parts_of_whole_files(heedful: Program, tmp_path: Path) -> None:
     last = sorted(top.rglob("*.mrg"))[-2:]
     expected = [tree for path in last for tree in read_trees(path)]
     assert found["test.words"] == [" ".join(tree.words) for tree in expected]
-    assert found["test.trees"] == [linearise(tree.brackets, tree.tags) for tree in expected]
+    assert found["test.trees"] == [linearize(tree.brackets, tree.tags) for tree in expected]
     assert list(read_trees(tmp_path / "texts" / "test.gold")) == expected
     assert len(found["test.gold"]) == 4
     assert not any(mark in line for line in found["test.gold"] for mark in ("-NONE-", "SBJ", "(S)"))

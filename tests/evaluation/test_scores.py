@@ -1,4 +1,4 @@
-"""Scores against sacrebleu's own functions and its command."""
+"""Scores against the functions and the command of sacreBLEU."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 import sacrebleu
 
 from heedful.errors import InputError
-from heedful.evaluation.scores import Score, bleu, chrf, require_raw
+from heedful.evaluation.scores import Score, bleu, chrf, require_detokenized
 
 REFERENCES = [
     "Der Hund läuft über die Straße.",
@@ -30,7 +30,7 @@ HYPOTHESES = [
 
 @pytest.mark.parametrize("lowercase", [False, True])
 @pytest.mark.parametrize("tokenize", ["13a", "none"])
-def test_bleu_is_sacrebleus(tokenize: str, lowercase: bool) -> None:
+def test_bleu_matches_sacrebleu(tokenize: str, lowercase: bool) -> None:
     score = bleu(HYPOTHESES, REFERENCES, tokenize, lowercase)
     expected = sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES], tokenize=tokenize, lowercase=lowercase, force=True)
     assert score.value == expected.score
@@ -43,7 +43,7 @@ def test_bleu_is_sacrebleus(tokenize: str, lowercase: bool) -> None:
 
 
 @pytest.mark.parametrize("lowercase", [False, True])
-def test_chrf_is_sacrebleus(lowercase: bool) -> None:
+def test_chrf_matches_sacrebleu(lowercase: bool) -> None:
     score = chrf(HYPOTHESES, REFERENCES, lowercase)
     metric = sacrebleu.CHRF(lowercase=lowercase)
     assert score.value == metric.corpus_score(HYPOTHESES, [REFERENCES]).score
@@ -53,8 +53,8 @@ def test_chrf_is_sacrebleus(lowercase: bool) -> None:
 
 
 @pytest.mark.parametrize("lowercase", [False, True])
-def test_the_sacrebleu_command_prints_the_same(tmp_path: Path, lowercase: bool) -> None:
-    """What a reader gets who follows the signature."""
+def test_scores_match_the_sacrebleu_command(tmp_path: Path, lowercase: bool) -> None:
+    """The signature reproduces the score."""
     reference, hypothesis = tmp_path / "reference", tmp_path / "hypothesis"
     reference.write_text("".join(f"{line}\n" for line in REFERENCES), encoding="utf-8")
     hypothesis.write_text("".join(f"{line}\n" for line in HYPOTHESES), encoding="utf-8")
@@ -82,31 +82,31 @@ def test_the_sacrebleu_command_prints_the_same(tmp_path: Path, lowercase: bool) 
         assert score.signature == printed["signature"]
 
 
-def test_perfect_and_hopeless() -> None:
+def test_perfect_and_empty_translations() -> None:
     assert bleu(REFERENCES, REFERENCES).value == pytest.approx(100)
     assert chrf(REFERENCES, REFERENCES).value == pytest.approx(100)
     assert bleu([""] * 4, REFERENCES).value == 0
     assert chrf([""] * 4, REFERENCES).value == 0
 
 
-def test_how_a_score_is_written() -> None:
+def test_score_format() -> None:
     assert str(Score("BLEU", 12.345, "nrefs:1", "50.0/…")) == "BLEU 12.35 50.0/…\n  nrefs:1"
     assert str(Score("chrF", 12.3, "nrefs:1")) == "chrF 12.30\n  nrefs:1"
 
 
 @pytest.mark.parametrize("line", ["\u2581Der \u2581Hund", "Der Hu@@ nd"])
-def test_subwords_are_refused(line: str) -> None:
+def test_subword_references_are_rejected(line: str) -> None:
     with pytest.raises(InputError, match="Reference line 2 looks like subwords"):
-        require_raw(["Der Hund", line])
+        require_detokenized(["Der Hund", line])
 
 
 @pytest.mark.parametrize("score", [bleu, chrf])
-def test_lines_must_pair_up(score: Callable[..., Score]) -> None:
+def test_line_counts_must_match(score: Callable[..., Score]) -> None:
     with pytest.raises(InputError, match="1 translations and 2 references"):
         score(["a"], ["a", "b"])
-    with pytest.raises(InputError, match="nothing to score"):
+    with pytest.raises(InputError, match="Nothing to score"):
         score([], [])
 
 
-def test_an_address_with_at_signs_is_no_subword() -> None:
-    require_raw(["write to a@@b now"])
+def test_double_at_sign_inside_a_word_is_accepted() -> None:
+    require_detokenized(["write to a@@b now"])

@@ -1,4 +1,4 @@
-"""Run by the Python of LibreTranslate's environment: its own client asks a server, and prints JSON.
+"""Query a server with the client of LibreTranslate, in its own environment; print JSON.
 
 client.py ADDRESS SENTENCE…
 """

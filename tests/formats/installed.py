@@ -1,4 +1,4 @@
-"""Run by the Python of LibreTranslate's environment: installs packages, translates, and prints JSON.
+"""Install Argos packages and translate with them, in their own environment; print JSON.
 
 installed.py LINES.json PACKAGE.argosmodel…
 """

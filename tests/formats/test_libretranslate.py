@@ -1,6 +1,7 @@
-"""The real Argos Translate and LibreTranslate, unmodified and without a network, with packages of ours: `make formats`.
+"""Exported packages in the real Argos Translate and LibreTranslate: `make formats`.
 
-They have an environment of their own (.venv-libretranslate): their pins and ours do not go together.
+Both run unmodified and offline, in their own environment (.venv-libretranslate), because their pinned dependencies
+conflict with heedful's.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ LINES = [*SENTENCES, " ".join(SENTENCES), "", f"{SENTENCES[0]}\n{SENTENCES[2]}"]
 
 @pytest.fixture(scope="module")
 def expected(packages: dict[str, Path]) -> list[str]:
-    """What the engine says of each sentence with Argos Translate's settings."""
+    """CTranslate2's translation of each line with the settings of Argos Translate."""
     ctranslate2 = pytest.importorskip("ctranslate2")
     translator = ctranslate2.Translator(str(packages["ct2"]), intra_threads=1)
     tokens = sentencepiece.SentencePieceProcessor(model_file=str(packages["ct2"] / "sentencepiece.model"))
@@ -49,7 +50,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def translated(packages: dict[str, Path], home: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """Both packages installed, and the lines translated by Argos Translate."""
+    """The lines translated by Argos Translate, with both packages installed."""
     lines = tmp_path_factory.mktemp("lines") / "lines.json"
     lines.write_text(json.dumps(LINES), encoding="utf-8")
     script = Path(__file__).parent / "installed.py"

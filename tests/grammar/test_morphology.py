@@ -1,13 +1,13 @@
-"""German and English forms against paradigms written by hand."""
+"""German and English morphology against hand-written paradigms."""
 
 import pytest
 
-from heedful.grammar import english_forms, german_forms
+from heedful.grammar import english_morphology, german_morphology
 from heedful.grammar import function_words as fw
 from heedful.grammar.adjectives import ADJECTIVES
+from heedful.grammar.lexical_entries import Determiner
 from heedful.grammar.nouns import NOUNS
 from heedful.grammar.verbs import VERBS
-from heedful.grammar.words import Determiner
 
 NOUN = {noun.english: noun for noun in NOUNS}
 ADJECTIVE = {adjective.english: adjective for adjective in ADJECTIVES}
@@ -17,11 +17,11 @@ OUR = fw.POSSESSIVES[4]
 
 
 def phrase(determiner: Determiner, adjective: str, noun: str, case: str, plural: bool = False) -> str:
-    column = "p" if plural else NOUN[noun].gender
+    gender_number = "p" if plural else NOUN[noun].gender
     words = (
-        german_forms.determiner_form(determiner, column, case),
-        german_forms.adjective_form(ADJECTIVE[adjective], determiner.declension, column, case),
-        german_forms.noun_form(NOUN[noun], plural, case),
+        german_morphology.determiner_form(determiner, gender_number, case),
+        german_morphology.adjective_form(ADJECTIVE[adjective], determiner.declension, gender_number, case),
+        german_morphology.noun_form(NOUN[noun], plural, case),
     )
     return " ".join(word for word in words if word)
 
@@ -35,25 +35,25 @@ PARADIGMS = [
     (fw.A, "old", "man", False, "ein alter Mann", "einen alten Mann", "einem alten Mann"),
     (fw.A, "red", "flower", False, "eine rote Blume", "eine rote Blume", "einer roten Blume"),
     (fw.A, "new", "car", False, "ein neues Auto", "ein neues Auto", "einem neuen Auto"),
-    (fw.NO_ANY, "new", "car", True, "keine neuen Autos", "keine neuen Autos", "keinen neuen Autos"),
+    (fw.NEGATED_ANY, "new", "car", True, "keine neuen Autos", "keine neuen Autos", "keinen neuen Autos"),
     (OUR, "friendly", "neighbour", False,
      "unser freundlicher Nachbar", "unseren freundlichen Nachbarn", "unserem freundlichen Nachbarn"),
     (OUR, "old", "aunt", False, "unsere alte Tante", "unsere alte Tante", "unserer alten Tante"),
     (fw.THIS, "expensive", "coat", False, "dieser teure Mantel", "diesen teuren Mantel", "diesem teuren Mantel"),
     (fw.EVERY, "tired", "child", False, "jedes müde Kind", "jedes müde Kind", "jedem müden Kind"),
     (fw.WHICH, "blue", "shirt", False, "welches blaue Hemd", "welches blaue Hemd", "welchem blauen Hemd"),
-    (fw.NONE, "cold", "milk", False, "kalte Milch", "kalte Milch", "kalter Milch"),
-    (fw.NONE, "sweet", "wine", False, "süßer Wein", "süßen Wein", "süßem Wein"),
-    (fw.NONE, "fresh", "bread", False, "frisches Brot", "frisches Brot", "frischem Brot"),
+    (fw.ZERO_ARTICLE, "cold", "milk", False, "kalte Milch", "kalte Milch", "kalter Milch"),
+    (fw.ZERO_ARTICLE, "sweet", "wine", False, "süßer Wein", "süßen Wein", "süßem Wein"),
+    (fw.ZERO_ARTICLE, "fresh", "bread", False, "frisches Brot", "frisches Brot", "frischem Brot"),
     (fw.TWO, "old", "dog", True, "zwei alte Hunde", "zwei alte Hunde", "zwei alten Hunden"),
-    (fw.NONE, "wild", "lion", True, "wilde Löwen", "wilde Löwen", "wilden Löwen"),
-    (fw.WHOSE_OF_HIM, "old", "dog", False, "dessen alter Hund", "dessen alten Hund", "dessen altem Hund"),
+    (fw.ZERO_ARTICLE, "wild", "lion", True, "wilde Löwen", "wilde Löwen", "wilden Löwen"),
+    (fw.WHOSE_DESSEN, "old", "dog", False, "dessen alter Hund", "dessen alten Hund", "dessen altem Hund"),
     (fw.THE, "dark", "room", False, "das dunkle Zimmer", "das dunkle Zimmer", "dem dunklen Zimmer"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("row", PARADIGMS, ids=lambda row: row[4])
-def test_noun_phrases_decline(row):
+def test_noun_phrase_declension(row):
     determiner, adjective, noun, plural, *expected = row
     assert [phrase(determiner, adjective, noun, case, plural) for case in CASES] == expected
 
@@ -66,7 +66,7 @@ def test_noun_phrases_decline(row):
     ],
 )  # fmt: skip
 def test_dative_plural(noun, dative_plural):
-    assert german_forms.noun_form(NOUN[noun], True, "dat") == dative_plural
+    assert german_morphology.noun_form(NOUN[noun], True, "dat") == dative_plural
 
 
 @pytest.mark.parametrize(
@@ -91,8 +91,8 @@ def test_dative_plural(noun, dative_plural):
         ("laufen", "laufe läufst läuft laufen"),
     ],
 )
-def test_present(verb, forms):
-    assert " ".join(german_forms.present(VERB[verb], who) for who in ("1s", "2s", "3s", "1p")) == forms
+def test_present_tense(verb, forms):
+    assert " ".join(german_morphology.present_form(VERB[verb], who) for who in ("1s", "2s", "3s", "1p")) == forms
 
 
 @pytest.mark.parametrize(
@@ -105,9 +105,9 @@ def test_present(verb, forms):
         (fw.SHOULD, "sollte solltest sollte sollten", "sollte solltest sollte sollten"),
     ],
 )
-def test_modals(modal, present, past):
+def test_modal_verb_forms(modal, present, past):
     for tense, expected in (("present", present), ("past", past)):
-        forms = [german_forms.modal_form(modal, tense, who) for who in ("1s", "2s", "3s", "3p")]
+        forms = [german_morphology.modal_form(modal, tense, who) for who in ("1s", "2s", "3s", "3p")]
         assert " ".join(forms) == expected
 
 
@@ -115,19 +115,19 @@ def test_modals(modal, present, past):
     ("verb", "infinitive"),
     [("aufmachen", "aufzumachen"), ("zuhören", "zuzuhören"), ("helfen", "zu helfen"), ("verkaufen", "zu verkaufen")],
 )
-def test_zu_goes_between_a_separable_prefix_and_its_verb(verb, infinitive):
-    assert german_forms.zu_infinitive(VERB[verb]) == infinitive
+def test_zu_infinitive(verb, infinitive):
+    assert german_morphology.zu_infinitive(VERB[verb]) == infinitive
 
 
 @pytest.mark.parametrize(
-    ("verb", "finite", "closing"),
+    ("verb", "finite", "nonfinite"),
     [
         ("aufstehen", "ist", "aufgestanden"), ("lesen", "hat", "gelesen"), ("folgen", "ist", "gefolgt"),
         ("anprobieren", "hat", "anprobiert"), ("sein", "war", ""), ("haben", "hatte", ""),
     ],
 )  # fmt: skip
-def test_simple_past_is_perfekt_but_for_be_and_have(verb, finite, closing):
-    assert german_forms.verb_group(VERB[verb], "past", None, "3s") == (finite, closing)
+def test_simple_past_becomes_perfekt_except_for_sein_and_haben(verb, finite, nonfinite):
+    assert german_morphology.verb_group(VERB[verb], "past", None, "3s") == (finite, nonfinite)
 
 
 @pytest.mark.parametrize(
@@ -137,14 +137,14 @@ def test_simple_past_is_perfekt_but_for_be_and_have(verb, finite, closing):
         ("play", ("plays", "played", "played", "playing")),
         ("watch", ("watches", "watched", "watched", "watching")),
         ("dance", ("dances", "danced", "danced", "dancing")),
-        ("go", ("goes", "goed", "goed", "going")),  # regular by rule: the table gives went and gone
+        ("go", ("goes", "goed", "goed", "going")),  # regular forms; the lexicon has went and gone
     ],
 )
-def test_regular_english_verbs(base, forms):
-    assert english_forms.regular_forms(base) == forms
+def test_regular_english_verb_forms(base, forms):
+    assert english_morphology.verb_forms(base) == forms
 
 
-def test_english_article_by_sound():
-    assert [english_forms.indefinite_article(word) for word in ("apple", "old", "umbrella", "dog")] == [
+def test_indefinite_article():
+    assert [english_morphology.indefinite_article(word) for word in ("apple", "old", "umbrella", "dog")] == [
         "an", "an", "an", "a",
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""A model that is random in every parameter: zero biases and unit norms would hide a mistake."""
+"""A model with random values in every parameter, including biases and norms."""
 
 from __future__ import annotations
 

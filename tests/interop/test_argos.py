@@ -1,4 +1,4 @@
-"""A .argosmodel as Argos Translate unpacks it. `make formats` installs it into the real one (tests/formats)."""
+"""The contents of Argos packages; `make formats` installs them into Argos Translate."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from heedful.storage.model_directory import Model
 pytest.importorskip("ctranslate2")
 
 
-def test_one_directory_with_all_that_argos_reads(model: Model, tmp_path: Path) -> None:
+def test_package_contents(model: Model, tmp_path: Path) -> None:
     write_argos(model, tmp_path / "deep" / "en_de.argosmodel")
     with zipfile.ZipFile(tmp_path / "deep" / "en_de.argosmodel") as package:
         names = package.namelist()
@@ -32,21 +32,21 @@ def test_one_directory_with_all_that_argos_reads(model: Model, tmp_path: Path) -
     assert tokenizer == model.tokenizer.model
 
 
-def test_the_same_model_gives_the_same_bytes(model: Model, tmp_path: Path) -> None:
+def test_export_is_deterministic(model: Model, tmp_path: Path) -> None:
     for name in ("one", "two"):
         write_argos(model, tmp_path / f"{name}.argosmodel", "int8")
     assert (tmp_path / "one.argosmodel").read_bytes() == (tmp_path / "two.argosmodel").read_bytes()
 
 
 @pytest.mark.parametrize("code", ["", "../x", "e", "en/de", "de fr"])
-def test_a_model_that_does_not_know_its_languages(model: Model, tmp_path: Path, code: str) -> None:
+def test_invalid_language_code_is_rejected(model: Model, tmp_path: Path, code: str) -> None:
     unknown = replace(model, text=replace(model.text, target_language=code))
     with pytest.raises(UsageError, match=r"target language of this model.*--languages en de"):
         write_argos(unknown, tmp_path / "x.argosmodel")
     assert not list(tmp_path.iterdir())
 
 
-def test_a_language_without_a_name_has_its_code(model: Model, tmp_path: Path) -> None:
+def test_unknown_language_is_named_by_its_code(model: Model, tmp_path: Path) -> None:
     rare = replace(model, text=replace(model.text, source_language="hsb"))
     write_argos(rare, tmp_path / "x.argosmodel")
     with zipfile.ZipFile(tmp_path / "x.argosmodel") as package:

@@ -1,4 +1,4 @@
-"""CTranslate2 loads what we write, finds our probabilities in it, and says what we say."""
+"""Exported CTranslate2 models compute the same probabilities and translations."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from oracle import log_probabilities, sentences
 from heedful.config import EOS
 from heedful.decoding.translator import Translator
 from heedful.errors import ModelError, UsageError
-from heedful.interop import ctranslate2 as ours
+from heedful.interop import ctranslate2 as exporter
 from heedful.interop.ctranslate2 import TOKENIZER, write_ctranslate2
-from heedful.interop.shape import NEVER
+from heedful.interop.export_constraints import SUPPRESSION_BIAS
 from heedful.storage.model_directory import Model
 from heedful.text.lines import one_line
 
@@ -30,73 +30,74 @@ SHAPES: list[dict[str, Any]] = [
 ]
 
 
-def loaded(model: Model, directory: Path, **options: Any) -> Any:
+def export_and_load(model: Model, directory: Path, **options: Any) -> Any:
     write_ctranslate2(model, directory, **options)
     return ctranslate2.Translator(str(directory), device="cpu", intra_threads=1)
 
 
-def scored(translator: Any, model: Model, source: list[int], target: list[int]) -> torch.Tensor:
-    names = model.tokenizer.tokens
-    [found] = translator.score_batch([names(source[:-1])], [names(target[:-1])])
-    return torch.tensor(found.log_probs)
+def score(translator: Any, model: Model, source: list[int], target: list[int]) -> torch.Tensor:
+    to_tokens = model.tokenizer.tokens
+    [result] = translator.score_batch([to_tokens(source[:-1])], [to_tokens(target[:-1])])
+    return torch.tensor(result.log_probs)
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_it_has_our_probabilities(random_model: Any, tmp_path: Path, shape: dict[str, Any]) -> None:
+def test_log_probabilities_match(random_model: Any, tmp_path: Path, shape: dict[str, Any]) -> None:
     model = random_model(**shape)
     source, target = sentences(model, 9, 6)
-    found = scored(loaded(model, tmp_path / "out"), model, source, target)
-    torch.testing.assert_close(found, log_probabilities(model, source, target), rtol=0, atol=1e-4)
+    result = score(export_and_load(model, tmp_path / "out"), model, source, target)
+    torch.testing.assert_close(result, log_probabilities(model, source, target), rtol=0, atol=1e-4)
 
 
-def test_a_confused_weight_would_be_seen(model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The control: keys and values exchanged."""
-    filled = ours._fill_linear
-    monkeypatch.setattr(ours, "_fill_linear", lambda theirs, *given: filled(theirs, *given[::-1]))
+def test_swapped_weights_are_detected(model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Control: a model with queries, keys and values in reverse order must differ."""
+    original = exporter._set_linear
+    monkeypatch.setattr(exporter, "_set_linear", lambda theirs, *linears: original(theirs, *linears[::-1]))
     source, target = sentences(model, 9, 6)
-    found = scored(loaded(model, tmp_path / "out"), model, source, target)
-    assert not torch.allclose(found, log_probabilities(model, source, target), atol=1e-2)
+    result = score(export_and_load(model, tmp_path / "out"), model, source, target)
+    assert not torch.allclose(result, log_probabilities(model, source, target), atol=1e-2)
 
 
-def test_text_in_text_out_with_the_files_alone(model: Model, tmp_path: Path) -> None:
-    """As its users call it: SentencePiece from the directory, no end symbol, the tokens it says put together."""
+def test_greedy_translation_from_the_exported_files(model: Model, tmp_path: Path) -> None:
+    """Call it as users do: exported SentencePiece model, no end symbol, detokenized output."""
     sentencepiece = pytest.importorskip("sentencepiece")
-    translator = loaded(model, tmp_path / "out")
+    translator = export_and_load(model, tmp_path / "out")
     processor = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "out" / TOKENIZER))
     ours = Translator(model)
     for text in ("bade kilo", "so mi ta", "Grüße, 日本"):
         limit = len(ours.ids(text)) + model.decoding.max_extra - 1
         tokens = processor.encode(text, out_type=str)
-        [found] = translator.translate_batch([tokens], beam_size=1, max_decoding_length=limit)
-        said = ours.translate(text, beam=1)
-        assert found.hypotheses[0] == list(said.tokens)
-        assert one_line(processor.decode(found.hypotheses[0])) == said.text
+        [result] = translator.translate_batch([tokens], beam_size=1, max_decoding_length=limit)
+        expected = ours.translate(text, beam=1)
+        assert result.hypotheses[0] == list(expected.tokens)
+        assert one_line(processor.decode(result.hypotheses[0])) == expected.text
 
 
-@pytest.mark.parametrize("bias", [NEVER, 0.0], ids=["as it is", "the control: no bias"])
-def test_what_is_never_said_is_never_said(
+@pytest.mark.parametrize("bias", [SUPPRESSION_BIAS, 0.0], ids=["with bias", "control: without bias"])
+def test_suppressed_tokens_are_never_generated(
     random_model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bias: float
 ) -> None:
-    """Padding, unknown and start get the embedding of a token that it says, larger: without the bias it says them."""
-    monkeypatch.setattr(ours, "NEVER", bias)
+    """Give the special tokens a dominant embedding: without the bias they are generated."""
+    monkeypatch.setattr(exporter, "SUPPRESSION_BIAS", bias)
     model = random_model()
     [source] = sentences(model, 7)
-    names = model.tokenizer.tokens(source[:-1])
+    tokens = model.tokenizer.tokens(source[:-1])
 
-    def said(directory: Path) -> set[str]:
+    def generated_tokens(directory: Path) -> set[str]:
         options = {"beam_size": 4, "num_hypotheses": 4, "max_decoding_length": 9}
-        [found] = loaded(model, directory).translate_batch([names], **options)
-        return {token for hypothesis in found.hypotheses for token in hypothesis}
+        [result] = export_and_load(model, directory).translate_batch([tokens], **options)
+        return {token for hypothesis in result.hypotheses for token in hypothesis}
 
-    usual = [
-        model.tokenizer.tokens(range(model.tokenizer.vocab_size)).index(token) for token in sorted(said(tmp_path / "1"))
+    generated_ids = [
+        model.tokenizer.tokens(range(model.tokenizer.vocab_size)).index(token)
+        for token in sorted(generated_tokens(tmp_path / "1"))
     ]
     with torch.no_grad():
-        model.transformer.embedding.weight_VD[:EOS] = 3 * model.transformer.embedding.weight_VD[usual[0]]
-    assert bool({"<pad>", "<unk>", "<s>"} & said(tmp_path / "2")) == (bias == 0)
+        model.transformer.embedding.weight_VD[:EOS] = 3 * model.transformer.embedding.weight_VD[generated_ids[0]]
+    assert bool({"<pad>", "<unk>", "<s>"} & generated_tokens(tmp_path / "2")) == (bias == 0)
 
 
-def test_the_directory(model: Model, tmp_path: Path) -> None:
+def test_directory_contents(model: Model, tmp_path: Path) -> None:
     write_ctranslate2(model, tmp_path / "out")
     names = {path.name for path in (tmp_path / "out").iterdir()}
     assert names == {"model.bin", "config.json", "shared_vocabulary.json", "sentencepiece.model"}
@@ -104,34 +105,34 @@ def test_the_directory(model: Model, tmp_path: Path) -> None:
     assert (tmp_path / "out" / TOKENIZER).read_bytes() == model.tokenizer.model
 
 
-def test_eight_bits_are_smaller_and_nearly_the_same(random_model: Any, tmp_path: Path) -> None:
+def test_int8_is_smaller_and_close_to_float32(random_model: Any, tmp_path: Path) -> None:
     model = random_model(d_model=64, h=2, d_ff=128)
     source, target = sentences(model, 9, 6)
     before = log_probabilities(model, source, target)
-    found = scored(loaded(model, tmp_path / "small", quantization="int8"), model, source, target)
-    assert torch.equal(log_probabilities(model, source, target), before)  # ours is as it was
+    result = score(export_and_load(model, tmp_path / "small", quantization="int8"), model, source, target)
+    assert torch.equal(log_probabilities(model, source, target), before)  # the exported model is unchanged
     write_ctranslate2(model, tmp_path / "large")
     sizes = [(tmp_path / name / "model.bin").stat().st_size for name in ("small", "large")]
     assert sizes[0] < 0.7 * sizes[1]
-    torch.testing.assert_close(found, before, rtol=0.2, atol=1)
+    torch.testing.assert_close(result, before, rtol=0.2, atol=1)
 
 
 @pytest.mark.parametrize("length", [1_023, 1_024])
-def test_its_table_of_positions_has_an_end(model: Model, tmp_path: Path, length: int) -> None:
-    translator = loaded(model, tmp_path / "out")
+def test_longest_input_of_the_position_table(model: Model, tmp_path: Path, length: int) -> None:
+    translator = export_and_load(model, tmp_path / "out")
     [source] = sentences(model, length + 1)
-    [found] = translator.score_batch([model.tokenizer.tokens(source[:-1])], [["<0x41>"]])
-    assert len(found.log_probs) == 2  # it cuts what is longer than its own max_input_length of 1,024
+    [result] = translator.score_batch([model.tokenizer.tokens(source[:-1])], [["<0x41>"]])
+    assert len(result.log_probs) == 2  # CTranslate2 truncates inputs longer than its max_input_length of 1,024
 
 
 @pytest.mark.parametrize("shape", [{"d_k": 5}, {"d_v": 2}], ids=str)
-def test_what_it_cannot_express_is_refused(random_model: Any, tmp_path: Path, shape: dict[str, Any]) -> None:
+def test_unsupported_head_sizes_are_rejected(random_model: Any, tmp_path: Path, shape: dict[str, Any]) -> None:
     with pytest.raises(ModelError, match="cannot express this model"):
         write_ctranslate2(random_model(**shape), tmp_path / "out")
     assert not list(tmp_path.iterdir())
 
 
-def test_without_the_package_it_says_what_to_install(
+def test_missing_package_names_the_extra_to_install(
     model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "ctranslate2", None)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from heedful.config import ModelConfig
 from heedful.interop import marian as ours_to_theirs
-from heedful.interop.marian import BIAS, EMBEDDING, sines_then_cosines
+from heedful.interop.marian import BIAS, EMBEDDING, marian_component_order
 from heedful.model.embeddings import sinusoids
 from heedful.model.transformer import Transformer
 
@@ -21,14 +21,14 @@ def twin_marian(marian: Any, ours: Transformer, attention: str = "eager") -> Any
 
     `marian` is the module `transformers`, whose import takes seconds: only the tests that need it pay for it.
     """
-    config = marian.MarianConfig(**marian_shape(ours.config), attn_implementation=attention)
+    config = marian.MarianConfig(**marian_config(ours.config), attn_implementation=attention)
     theirs = marian.MarianMTModel(config).double()
     theirs.load_state_dict(marian_weights(ours))  # strict: none of its own random weights is left
     return theirs.train(ours.training)
 
 
-def marian_shape(config: ModelConfig) -> dict[str, Any]:
-    return ours_to_theirs.marian_shape(config, POSITIONS)
+def marian_config(config: ModelConfig) -> dict[str, Any]:
+    return ours_to_theirs.marian_config(config, POSITIONS)
 
 
 def marian_weights(ours: Transformer, positions: int = POSITIONS) -> dict[str, Tensor]:
@@ -37,7 +37,7 @@ def marian_weights(ours: Transformer, positions: int = POSITIONS) -> dict[str, T
     weights[BIAS] = torch.zeros_like(weights[BIAS])
     weights["lm_head.weight"] = weights[EMBEDDING]
     # Marian keeps its table in float32; the test of the logits is of everything else, so it gets ours, unrounded.
-    table_TD = sinusoids(positions, ours.config.d_model)[:, sines_then_cosines(ours.config.d_model)]
+    table_TD = sinusoids(positions, ours.config.d_model)[:, marian_component_order(ours.config.d_model)]
     for stack in ("encoder", "decoder"):
         weights[f"model.{stack}.embed_tokens.weight"] = weights[EMBEDDING]
         weights[f"model.{stack}.embed_positions.weight"] = table_TD

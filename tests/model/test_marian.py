@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from marian_twin import POSITIONS, marian_shape, twin_marian
+from marian_twin import POSITIONS, marian_config, twin_marian
 from torch import Tensor
 from torch_twins import randomised, small
 
@@ -16,7 +16,7 @@ import heedful
 from heedful.config import BOS, EOS, PAD, UNK
 from heedful.decoding.search import beam_search
 from heedful.errors import ModelError
-from heedful.interop.marian import sines_then_cosines
+from heedful.interop.marian import marian_component_order
 from heedful.model.embeddings import sinusoids
 from heedful.model.transformer import Transformer
 
@@ -89,7 +89,7 @@ def test_the_order_of_the_components_is_all_that_differs(marian: Any) -> None:
     model = randomised(Transformer(small()))
     theirs = twin_marian(marian, model)
     source, target_in = sentences(5), shifted(sentences(4, seed=1))
-    back = sines_then_cosines(model.config.d_model).argsort()
+    back = marian_component_order(model.config.d_model).argsort()
     with torch.no_grad():
         for stack in (theirs.model.encoder, theirs.model.decoder):
             stack.embed_positions.weight.copy_(stack.embed_positions.weight[:, back])
@@ -98,8 +98,8 @@ def test_the_order_of_the_components_is_all_that_differs(marian: Any) -> None:
 
 def test_marians_own_sinusoids_are_ours_reordered_in_single_precision(marian: Any) -> None:
     config = small(d_model=30, h=3)
-    theirs = marian.MarianMTModel(marian.MarianConfig(**marian_shape(config))).model
-    ours = sinusoids(POSITIONS, 30)[:, sines_then_cosines(30)]
+    theirs = marian.MarianMTModel(marian.MarianConfig(**marian_config(config))).model
+    ours = sinusoids(POSITIONS, 30)[:, marian_component_order(30)]
     for stack in (theirs.encoder, theirs.decoder):
         torch.testing.assert_close(stack.embed_positions.weight.double(), ours, rtol=0.0, atol=2**-24)
 
@@ -111,7 +111,7 @@ def test_gradients_against_marian(marian: Any) -> None:
     real = target != PAD
     model(source, shifted(target))[real].sin().sum().backward()
     logits_of(theirs, source, shifted(target))[real].sin().sum().backward()
-    order = sines_then_cosines(model.config.d_model)
+    order = marian_component_order(model.config.d_model)
     ours = model.embedding.weight_VD.grad
     assert ours is not None
     torch.testing.assert_close(ours[:, order], theirs.model.shared.weight.grad, **TOLERANCE)
@@ -167,7 +167,7 @@ def test_marians_table_of_positions_has_an_end(marian: Any) -> None:
 @pytest.mark.parametrize("changes", [{"d_k": 5}, {"d_v": 2}, {"positions": "learned"}])
 def test_what_marian_cannot_express_is_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(ModelError, match="cannot express"):
-        marian_shape(small(**changes))
+        marian_config(small(**changes))
 
 
 def test_heedful_itself_never_imports_transformers() -> None:

@@ -1,4 +1,4 @@
-"""Labelled brackets: counted by hand, and against a scorer that walks nested trees and crosses pairs off a list.
+"""Labelled bracket scores against counts by hand and a recursive reference scorer.
 
 evalb itself (with COLLINS.prm) was compared once on 11,742 repaired outputs of the Penn Treebank sample, sentence by
 sentence: matched, gold, test and crossing brackets were equal everywhere. docs/results/parsing.md says how.
@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful.errors import InputError
-from heedful.parsing.linearization import linearise
+from heedful.parsing.linearization import linearize
 from heedful.parsing.scores import BracketScores, require_same_words, score_brackets, score_outputs
 from heedful.parsing.trees import Tree, read_trees
 
@@ -29,115 +29,115 @@ def trees(write_text: Callable[..., Path]) -> Callable[[str], list[Tree]]:
 
 @pytest.fixture
 def score(trees: Callable[[str], list[Tree]]) -> Score:
-    """`score(gold, found)`, both as bracketed trees."""
+    """Return a function `score(gold, found)` of two bracketed trees."""
     return lambda gold, found: score_brackets(trees(gold), [tree.brackets for tree in trees(found)])
 
 
-def test_a_tree_against_itself(score: Score) -> None:
+def test_identical_trees_score_100(score: Score) -> None:
     tree = "(S (NP (DT the) (NN dog)) (VP (VBZ barks)) (. .))"
-    one = score(tree, tree)
-    # S, NP, VP: 3 brackets, all right
-    assert (one.gold, one.found, one.right, one.complete, one.crossing) == (3, 3, 3, 1, 0)
-    assert (one.precision, one.recall, one.f1, one.complete_match) == (100, 100, 100, 100)
+    scores = score(tree, tree)
+    # S, NP, VP: 3 brackets, all matched
+    assert (scores.gold, scores.found, scores.right, scores.complete, scores.crossing) == (3, 3, 3, 1, 0)
+    assert (scores.precision, scores.recall, scores.f1, scores.complete_match) == (100, 100, 100, 100)
 
 
-def test_attachment(score: Score) -> None:
-    """She saw (the man with a hat), or (saw the man) (with a hat)."""
+def test_attachment_error(score: Score) -> None:
+    """The PP attaches to the noun phrase in the gold tree and to the verb phrase in the other."""
     gold = "(S (NP (PRP she)) (VP (VBD saw) (NP (NP (DT a) (NN man)) (PP (IN with) (NP (DT a) (NN hat))))))"
     found = "(S (NP (PRP she)) (VP (VP (VBD saw) (NP (DT a) (NN man))) (PP (IN with) (NP (DT a) (NN hat)))))"
-    one = score(gold, found)
+    scores = score(gold, found)
     # gold:  S 0-7, NP 0-1, VP 1-7, NP 2-7, NP 2-4, PP 4-7, NP 5-7   7 brackets
     # found: S 0-7, NP 0-1, VP 1-7, VP 1-4, NP 2-4, PP 4-7, NP 5-7   7 brackets, 6 of them gold's
-    assert (one.gold, one.found, one.right, one.complete) == (7, 7, 6, 0)
-    assert one.f1 == pytest.approx(100 * 6 / 7)
-    # VP 1-4 overlaps NP 2-7, and neither is inside the other
-    assert one.crossing == 1
+    assert (scores.gold, scores.found, scores.right, scores.complete) == (7, 7, 6, 0)
+    assert scores.f1 == pytest.approx(100 * 6 / 7)
+    # VP 1-4 crosses NP 2-7
+    assert scores.crossing == 1
 
 
-def test_labels_count(score: Score) -> None:
-    one = score("(S (NP (NN a)) (VP (VB b)))", "(S (VP (NN a)) (VP (VB b)) )")
+def test_wrong_label_is_an_error(score: Score) -> None:
+    scores = score("(S (NP (NN a)) (VP (VB b)))", "(S (VP (NN a)) (VP (VB b)) )")
     # gold S 0-2, NP 0-1, VP 1-2; found S 0-2, VP 0-1, VP 1-2: 2 right
-    assert (one.gold, one.found, one.right) == (3, 3, 2)
+    assert (scores.gold, scores.found, scores.right) == (3, 3, 2)
 
 
-def test_precision_is_of_what_was_found_and_recall_of_gold(score: Score) -> None:
-    one = score("(S (NP (NN a)) (VP (VB b) (NP (NN c))))", "(S (NP (NN a)) (VB b) (NN c))")
+def test_precision_and_recall_denominators(score: Score) -> None:
+    scores = score("(S (NP (NN a)) (VP (VB b) (NP (NN c))))", "(S (NP (NN a)) (VB b) (NN c))")
     # gold S 0-3, NP 0-1, VP 1-3, NP 2-3; found S 0-3, NP 0-1: 2 right
-    assert one.precision == 100 * 2 / 2
-    assert one.recall == 100 * 2 / 4
-    assert one.f1 == pytest.approx(100 * 2 * 1.0 * 0.5 / 1.5)
+    assert scores.precision == 100 * 2 / 2
+    assert scores.recall == 100 * 2 / 4
+    assert scores.f1 == pytest.approx(100 * 2 * 1.0 * 0.5 / 1.5)
 
 
-def test_a_bracket_counts_as_often_as_it_stands_there(score: Score) -> None:
-    one = score("(S (NP (NP (NP (NN a)))) (VB b))", "(S (NP (NP (NN a))) (VB b))")
-    # NP 0-1 stands three times in gold and twice in found: 2 right, and S
-    assert (one.gold, one.found, one.right, one.complete) == (4, 3, 3, 0)
+def test_duplicate_brackets_are_counted_separately(score: Score) -> None:
+    scores = score("(S (NP (NP (NP (NN a)))) (VB b))", "(S (NP (NP (NN a))) (VB b))")
+    # NP 0-1 occurs three times in gold and twice in found: 2 matched, and S
+    assert (scores.gold, scores.found, scores.right, scores.complete) == (4, 3, 3, 0)
 
 
-def test_punctuation_has_no_place(score: Score) -> None:
+def test_punctuation_is_ignored(score: Score) -> None:
     gold = "(S (`` ``) (NP (NN a) (, ,)) (VP (VB b)) (: --) ('' '') (. .))"
     found = "(S (`` ``) (NP (NN a)) (, ,) (VP (VB b) (: --) ('' '') (. .)))"
-    one = score(gold, found)
+    scores = score(gold, found)
     # without punctuation both are S 0-2, NP 0-1, VP 1-2
-    assert (one.gold, one.found, one.right, one.complete, one.crossing) == (3, 3, 3, 1, 0)
+    assert (scores.gold, scores.found, scores.right, scores.complete, scores.crossing) == (3, 3, 3, 1, 0)
 
 
-def test_brackets_of_punctuation_alone_do_not_count(score: Score) -> None:
-    one = score("(S (NP (NN a)) (PRN (, ,) (: --)))", "(S (NP (NN a)) (NP (, ,)) (: --))")
-    assert (one.gold, one.found, one.right) == (2, 2, 2)  # S and NP
+def test_punctuation_only_brackets_are_ignored(score: Score) -> None:
+    scores = score("(S (NP (NN a)) (PRN (, ,) (: --)))", "(S (NP (NN a)) (NP (, ,)) (: --))")
+    assert (scores.gold, scores.found, scores.right) == (2, 2, 2)  # S and NP
 
 
-def test_other_marks_are_words(score: Score) -> None:
-    """-LRB-, $ and # are no punctuation to evalb."""
-    one = score("(NP (-LRB- -LRB-) (QP ($ $) (CD 5)))", "(NP (-LRB- -LRB-) (QP ($ $)) (CD 5))")
-    assert (one.gold, one.found, one.right) == (2, 2, 1)
+def test_other_symbols_count_as_words(score: Score) -> None:
+    """EVALB does not treat -LRB-, $ and # as punctuation."""
+    scores = score("(NP (-LRB- -LRB-) (QP ($ $) (CD 5)))", "(NP (-LRB- -LRB-) (QP ($ $)) (CD 5))")
+    assert (scores.gold, scores.found, scores.right) == (2, 2, 1)
 
 
 @pytest.mark.parametrize("root", ["TOP", "S1"])
-def test_the_outermost_root_does_not_count(score: Score, root: str) -> None:
-    one = score("(S (NP (NN a)) (VB b))", f"({root} (S (NP (NN a)) (VB b)))")
-    assert (one.gold, one.found, one.complete) == (2, 2, 1)
+def test_root_label_is_ignored(score: Score, root: str) -> None:
+    scores = score("(S (NP (NN a)) (VB b))", f"({root} (S (NP (NN a)) (VB b)))")
+    assert (scores.gold, scores.found, scores.complete) == (2, 2, 1)
 
 
-def test_adverbs_and_particles_are_one_label(score: Score) -> None:
-    one = score("(VP (VB b) (PRT (RP up)) (ADVP (RB so)))", "(VP (VB b) (ADVP (RP up)) (PRT (RB so)))")
-    assert (one.right, one.complete) == (3, 1)
+def test_advp_and_prt_are_equivalent(score: Score) -> None:
+    scores = score("(VP (VB b) (PRT (RP up)) (ADVP (RB so)))", "(VP (VB b) (ADVP (RP up)) (PRT (RB so)))")
+    assert (scores.right, scores.complete) == (3, 1)
 
 
-def test_counts_are_summed_before_they_are_divided(score: Score) -> None:
+def test_scores_are_micro_averaged(score: Score) -> None:
     gold = "(S (NP (NN a)) (VP (VB b)))\n(NP (NN a))"
     found = "(S (NN a) (VB b))\n(NP (NN a))"
-    one = score(gold, found)
+    scores = score(gold, found)
     # 3 + 1 in gold, 1 + 1 found, 1 + 1 right: the mean of the sentences' recalls would be 66.7 %
-    assert one.recall == 100 * 2 / 4
-    assert one.complete_match == 50
+    assert scores.recall == 100 * 2 / 4
+    assert scores.complete_match == 50
 
 
-def test_sentences_of_punctuation_alone_are_skipped(score: Score) -> None:
-    one = score("(X (. .))\n(NP (NN a))", "(NP (. .))\n(VP (NN a))")
-    assert (one.sentences, one.skipped, one.gold, one.found, one.right) == (2, 1, 1, 1, 0)
-    assert one.complete_match == 0
+def test_punctuation_only_sentences_are_skipped(score: Score) -> None:
+    scores = score("(X (. .))\n(NP (NN a))", "(NP (. .))\n(VP (NN a))")
+    assert (scores.sentences, scores.skipped, scores.gold, scores.found, scores.right) == (2, 1, 1, 1, 0)
+    assert scores.complete_match == 0
 
 
-def test_nothing_found_is_a_zero(score: Score) -> None:
-    one = score("(NP (NN a))", "(TOP (NN a))")
-    assert (one.precision, one.recall, one.f1) == (0, 0, 0)
+def test_no_predicted_brackets_scores_zero(score: Score) -> None:
+    scores = score("(NP (NN a))", "(TOP (NN a))")
+    assert (scores.precision, scores.recall, scores.f1) == (0, 0, 0)
 
 
-def test_outputs_are_repaired_and_those_that_needed_it_counted(trees: Callable[[str], list[Tree]]) -> None:
+def test_outputs_are_repaired_and_well_formed_outputs_counted(trees: Callable[[str], list[Tree]]) -> None:
     gold = trees("(S (NP (NN a)) (VP (VB b)))\n" * 3)
     outputs = ["bS bNP wNN eNP bVP wNN eVP eS", "bS bNP wNN eNP bVP wNN", "bS bNP wNN"]
     scores = score_outputs(gold, outputs)
-    # the second ends too early and is closed; the third has S 0-2 and NP 0-1, both right, and no VP
+    # the second is not closed; the third has S 0-2 and NP 0-1, both matched, and no VP
     assert (scores.all.right, scores.all.found, scores.all.gold) == (3 + 3 + 2, 3 + 3 + 2, 9)
     assert (scores.well_formed, scores.all.complete) == (1, 2)
     assert "well-formed before repair 33.33 % (1 outputs)" in str(scores)
     assert "F1 94.12 (precision 100.00, recall 88.89)" in str(scores)  # 2 · 8 / (8 + 9)
 
 
-def test_short_sentences_are_counted_with_punctuation(trees: Callable[[str], list[Tree]]) -> None:
+def test_short_sentence_limit_counts_punctuation(trees: Callable[[str], list[Tree]]) -> None:
     gold = trees("".join(f"(S {'(NN a) ' * words} (. .))\n" for words in (38, 39, 40)))
-    outputs = [linearise(tree.brackets, tree.tags) for tree in gold]
+    outputs = [linearize(tree.brackets, tree.tags) for tree in gold]
     assert score_outputs(gold, outputs).short.sentences == 2
 
 
@@ -145,7 +145,7 @@ def test_short_sentences_are_counted_with_punctuation(trees: Callable[[str], lis
     ("sentences", "message"),
     [(["a b"], "1 sentence and 2 trees"), (["a b", "a c"], "Line 2: the sentence"), (["a b", ""], "Line 2")],
 )
-def test_trees_of_other_sentences_are_refused(
+def test_trees_of_other_sentences_are_rejected(
     trees: Callable[[str], list[Tree]], sentences: list[str], message: str
 ) -> None:
     gold = trees("(NP (NN a) (NN b))\n(NP (NN c))")
@@ -154,7 +154,7 @@ def test_trees_of_other_sentences_are_refused(
     require_same_words(gold, ["a b", " c "])
 
 
-# A second scorer, on nested lists: (label, [children]); a word is its tag.
+# A reference scorer on nested lists: (label, [children]); a word is its tag.
 Nested = Any
 PUNCTUATION = [",", ":", "``", "''", "."]
 LEAVES = st.sampled_from(["NN", "VB", "RB", *PUNCTUATION])
@@ -169,7 +169,7 @@ def two_trees(draw: st.DrawFn) -> tuple[list[str], Nested, Nested]:
 
 @st.composite
 def nested(draw: st.DrawFn, tags: list[str]) -> Nested:
-    """Some tree over the tags: cut anywhere, the parts trees or bare words."""
+    """Draw a tree over the tags by splitting them at a random position."""
     label = draw(LABELS)
     if len(tags) == 1:
         inner = [tags[0]]
@@ -183,7 +183,7 @@ def nested(draw: st.DrawFn, tags: list[str]) -> Nested:
 
 
 def spans(node: Nested, start: int, found: list[tuple[str, int, int]]) -> int:
-    """Adds the brackets that count to `found`; the number of counting words before and in `node`."""
+    """Add the scored brackets to `found`; return the number of scored words so far."""
     if isinstance(node, str):
         return start + (node not in PUNCTUATION)
     end = start
@@ -195,21 +195,21 @@ def spans(node: Nested, start: int, found: list[tuple[str, int, int]]) -> int:
     return end
 
 
-def written(node: Nested) -> str:
-    return f"({node} w)" if isinstance(node, str) else f"({node[0]} {' '.join(map(written, node[1]))})"
+def to_text(node: Nested) -> str:
+    return f"({node} w)" if isinstance(node, str) else f"({node[0]} {' '.join(map(to_text, node[1]))})"
 
 
 @given(two_trees())
-def test_the_same_as_a_scorer_that_walks_the_trees(
+def test_matches_a_recursive_reference_scorer(
     tmp_path_factory: pytest.TempPathFactory, drawn: tuple[list[str], Nested, Nested]
 ) -> None:
     tags, gold, found = drawn
     path = tmp_path_factory.getbasetemp() / "pair"
-    path.write_text(f"{written(gold)}\n{written(found)}\n", encoding="utf-8")
+    path.write_text(f"{to_text(gold)}\n{to_text(found)}\n", encoding="utf-8")
     first, second = read_trees(path)
-    one = score_brackets([first], [second.brackets])
+    scores = score_brackets([first], [second.brackets])
     if all(tag in PUNCTUATION for tag in tags):
-        assert one == BracketScores(sentences=1, skipped=1)
+        assert scores == BracketScores(sentences=1, skipped=1)
         return
     gold_spans: list[tuple[str, int, int]] = []
     found_spans: list[tuple[str, int, int]] = []
@@ -228,7 +228,7 @@ def test_the_same_as_a_scorer_that_walks_the_trees(
         )
         for _, s, e in found_spans
     )
-    assert one == BracketScores(
+    assert scores == BracketScores(
         sentences=1,
         gold=len(gold_spans),
         found=len(found_spans),

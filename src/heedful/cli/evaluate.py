@@ -12,10 +12,10 @@ from pathlib import Path
 from heedful.cli.translate import output, translated
 from heedful.decoding.load import load
 from heedful.errors import UsageError
-from heedful.evaluation.scores import bleu, chrf, require_raw
-from heedful.parsing.linearization import delinearise
-from heedful.parsing.scores import RULES, SHORT, ParsingScores, require_same_words, score_outputs
-from heedful.parsing.trees import Tree, bracketed, read_trees
+from heedful.evaluation.scores import bleu, chrf, require_detokenized
+from heedful.parsing.linearization import delinearize
+from heedful.parsing.scores import SCORING_RULES, SHORT_SENTENCE_WORDS, ParsingScores, require_same_words, score_outputs
+from heedful.parsing.trees import Tree, read_trees, to_bracketed
 from heedful.text.corpus import read_sides
 from heedful.text.lines import read_lines
 
@@ -26,7 +26,7 @@ def evaluate(arguments: argparse.Namespace) -> None:
         return
     pairs = list(read_sides(Path(arguments.source), Path(arguments.reference)))
     sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
-    require_raw(references)
+    require_detokenized(references)
     hypotheses = _outputs(arguments, sources, lambda lines: lines)
     scores = (
         bleu(hypotheses, references, arguments.tokenize, arguments.lowercase),
@@ -71,17 +71,17 @@ def _outputs(
 def _as_trees(gold: Sequence[Tree], outputs: Sequence[str]) -> list[str]:
     """Repaired and bracketed, with the words and tags of the gold trees: evalb reads the file beside theirs."""
     return [
-        bracketed(replace(tree, brackets=delinearise(said, len(tree.words))))
+        to_bracketed(replace(tree, brackets=delinearize(said, len(tree.words))))
         for tree, said in zip(gold, outputs, strict=True)
     ]
 
 
 def _content(scores: ParsingScores) -> dict[str, object]:
-    kinds = {"all": scores.all, f"up_to_{SHORT}_words": scores.short}
+    kinds = {"all": scores.all, f"up_to_{SHORT_SENTENCE_WORDS}_words": scores.short}
     derived = ("f1", "precision", "recall", "complete_match", "average_crossing")
     return {
         "sentences": scores.all.sentences,
-        "rules": RULES,
+        "rules": SCORING_RULES,
         "well_formed": scores.well_formed_share,
         **{name: {key: getattr(kind, key) for key in derived} | asdict(kind) for name, kind in kinds.items()},
     }

@@ -1,4 +1,4 @@
-"""Scores by sacrebleu, each with the signature that reproduces it. Raw text only: subwords are refused."""
+"""BLEU and chrF by sacreBLEU, with the signatures that reproduce them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from heedful.errors import InputError
 
 @dataclass(frozen=True)
 class Score:
+    """A corpus score with its sacreBLEU signature."""
+
     name: str
     value: float
     signature: str
@@ -22,8 +24,9 @@ class Score:
 
 
 def bleu(hypotheses: Sequence[str], references: Sequence[str], tokenize: str = "13a", lowercase: bool = False) -> Score:
-    _check(hypotheses, references)
-    # force: text that ends in " ." is asked for with tokenize="none", and needs no warning.
+    """Return the corpus BLEU."""
+    _require_same_length(hypotheses, references)
+    # force: no warning about tokenized text, which tokenize="none" expects.
     metric = sacrebleu.BLEU(tokenize=tokenize, lowercase=lowercase, force=True)
     result = metric.corpus_score(list(hypotheses), [list(references)])
     precisions = "/".join(f"{p:.1f}" for p in result.precisions)
@@ -32,24 +35,27 @@ def bleu(hypotheses: Sequence[str], references: Sequence[str], tokenize: str = "
 
 
 def chrf(hypotheses: Sequence[str], references: Sequence[str], lowercase: bool = False) -> Score:
-    _check(hypotheses, references)
+    """Return the corpus chrF."""
+    _require_same_length(hypotheses, references)
     metric = sacrebleu.CHRF(lowercase=lowercase)
     result = metric.corpus_score(list(hypotheses), [list(references)])
     return Score("chrF", float(result.score), str(metric.get_signature()))
 
 
-def _check(hypotheses: Sequence[str], references: Sequence[str]) -> None:
+def _require_same_length(hypotheses: Sequence[str], references: Sequence[str]) -> None:
     if not references:
-        raise InputError("There is nothing to score: the reference is empty.")
+        raise InputError("Nothing to score: the reference is empty. Give at least one line.")
     if len(hypotheses) != len(references):
-        raise InputError(f"{len(hypotheses)} translations and {len(references)} references: lines must pair up.")
+        raise InputError(
+            f"{len(hypotheses)} translations and {len(references)} references. Give one reference per line."
+        )
 
 
-def require_raw(references: Sequence[str]) -> None:
-    """Refuses references in subwords: a score on those is no BLEU, and looks like a better one."""
+def require_detokenized(references: Sequence[str]) -> None:
+    """Raise if a reference looks like subwords, on which BLEU is meaningless."""
     for number, line in enumerate(references, start=1):
         if "\u2581" in line or "@@ " in line:
             raise InputError(
-                f"Reference line {number} looks like subwords ({line[:40]!r}). BLEU is defined on raw text: "
-                "give the untokenized references."
+                f"Reference line {number} looks like subwords ({line[:40]!r}). BLEU is defined on raw text. "
+                "Give detokenized references."
             )

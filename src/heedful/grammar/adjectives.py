@@ -1,10 +1,11 @@
-"""The adjectives: English, German, the stem that takes endings where it differs, and the noun kinds they fit."""
+"""The adjectives of the lexicon, and which of them are compatible."""
 
 from __future__ import annotations
 
-from heedful.grammar.words import Adjective, Verb
+from heedful.grammar.lexical_entries import Adjective, Verb
 
-# english  german  stem or -  kinds; "state" marks a passing state of a person, "good" what one likes in a thing
+# english  german  inflected stem or -  noun kinds it modifies
+# "temporary" marks a temporary state of a person, "positive" a desirable property of a thing
 _TABLE = """
 old alt - person,animal,text,thing,clothes,machine,vehicle,furniture,part,place,paper
 young jung - person,animal
@@ -18,25 +19,25 @@ strong stark - person,animal
 polite höflich - person
 brave mutig - person,animal
 lazy faul - person,animal
-tired müde müd person,animal,state
-sick krank - person,animal,state
-hungry hungrig - person,animal,state
-happy glücklich - person,state
-sad traurig - person,state
-nervous nervös - person,state
+tired müde müd person,animal,temporary
+sick krank - person,animal,temporary
+hungry hungrig - person,animal,temporary
+happy glücklich - person,temporary
+sad traurig - person,temporary
+nervous nervös - person,temporary
 wild wild - animal
 small klein - animal,thing,plant,clothes,machine,vehicle,furniture,part,room,place,fruit
 big groß - animal,thing,machine,vehicle,furniture,part,room,place
-new neu - text,thing,clothes,machine,vehicle,furniture,paper,good
-beautiful schön - thing,plant,clothes,furniture,place,animal,good
+new neu - text,thing,clothes,machine,vehicle,furniture,paper,positive
+beautiful schön - thing,plant,clothes,furniture,place,animal,positive
 expensive teuer teur thing,clothes,machine,vehicle,furniture,food,fruit,drink,plant,water,wine
-cheap billig - thing,clothes,machine,furniture,food,fruit,drink,vehicle,plant,good,water,wine
+cheap billig - thing,clothes,machine,furniture,food,fruit,drink,vehicle,plant,positive,water,wine
 heavy schwer - thing,machine,furniture
-modern modern - machine,furniture,vehicle,good
+modern modern - machine,furniture,vehicle,positive
 broken kaputt - machine,vehicle
 dirty schmutzig - animal,thing,clothes,vehicle,room
-clean sauber - thing,clothes,room,good
-interesting interessant - text,event,paper,good
+clean sauber - thing,clothes,room,positive
+interesting interessant - text,event,paper,positive
 boring langweilig - text,event,paper
 long lang - text,event
 short kurz - text,event
@@ -46,54 +47,54 @@ green grün - colour
 black schwarz - colour
 white weiß - colour
 yellow gelb - colour
-fresh frisch - food,fruit,water,plant,good
-delicious köstlich - food,fruit,good
+fresh frisch - food,fruit,water,plant,positive
+delicious köstlich - food,fruit,positive
 cold kalt - food,drink,water,wine
 hot heiß - drink,water
-sweet süß - fruit,drink,good,wine
+sweet süß - fruit,drink,positive,wine
 quiet ruhig - place
 dark dunkel dunkl room
-warm warm - room,clothes,good
+warm warm - room,clothes,positive
 """
 
 
-def _adjective(row: str) -> Adjective:
+def _parse_adjective(row: str) -> Adjective:
     english, german, stem, kinds = row.split()
     return Adjective(
         english=english,
         german=german,
         stem=german if stem == "-" else stem,
         kinds=frozenset(kinds.split(",")),
-        mentions=frozenset({english}),
+        cue_words=frozenset({english}),
     )
 
 
-ADJECTIVES: tuple[Adjective, ...] = tuple(_adjective(row) for row in _TABLE.splitlines() if row)
+ADJECTIVES: tuple[Adjective, ...] = tuple(_parse_adjective(row) for row in _TABLE.splitlines() if row)
 
 BY_KIND: dict[str, tuple[Adjective, ...]] = {
     kind: tuple(adjective for adjective in ADJECTIVES if kind in adjective.kinds)
     for kind in sorted({kind for adjective in ADJECTIVES for kind in adjective.kinds})
 }
-COLOURED = frozenset({"thing", "clothes", "vehicle", "plant", "furniture"})
+COLOURABLE_KINDS = frozenset({"thing", "clothes", "vehicle", "plant", "furniture"})
 
 _OPPOSITES = (
     "old new", "old young", "small big", "expensive cheap", "dirty clean", "rich poor", "interesting boring",
     "long short", "cold hot", "happy sad",
 )  # fmt: skip
-# Verb -> the adjective that its object cannot have: what is clean is not washed.
-_CONTRARY = {"wash": "clean", "tidy": "clean", "turn": "broken", "bake": "cold"}
+# Verb -> the adjective that its object cannot have: nobody washes a clean shirt.
+_CONTRADICTING_ADJECTIVES = {"wash": "clean", "tidy": "clean", "turn": "broken", "bake": "cold"}
 
 
-def contrary(verb: Verb) -> str:
-    """The adjective that contradicts the verb if said of its object, or nothing."""
-    return _CONTRARY.get(verb.english, "")
+def contradicting_adjective(verb: Verb) -> str:
+    """Return the adjective that contradicts the verb on its object, or ""."""
+    return _CONTRADICTING_ADJECTIVES.get(verb.english, "")
 
 
-def clashes(adjective: Adjective, others: tuple[Adjective, ...]) -> bool:
-    """Whether an adjective repeats or contradicts one of the others."""
+def conflicts(adjective: Adjective, others: tuple[Adjective, ...]) -> bool:
+    """Return whether an adjective repeats or contradicts one of the others."""
     for other in others:
         if adjective is other:
             return True
-        if any({adjective.english, other.english} == set(couple.split()) for couple in _OPPOSITES):
+        if any({adjective.english, other.english} == set(opposites.split()) for opposites in _OPPOSITES):
             return True
     return False

@@ -1,4 +1,4 @@
-"""Choosing clauses: a verb, a tense, and what the verb asks for."""
+"""Generation of clauses: a verb, its tense, its complements and adjuncts."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from typing import NamedTuple
 
 from heedful.grammar import function_words as fw
 from heedful.grammar import nouns, phrases, verbs
-from heedful.grammar.adjectives import BY_KIND, clashes, contrary
-from heedful.grammar.choices import Choose
-from heedful.grammar.structure import (
+from heedful.grammar.abstract_syntax import (
     Clause,
     Nominal,
     NounPhrase,
@@ -17,22 +15,24 @@ from heedful.grammar.structure import (
     PrepositionalPhrase,
     Pronoun,
 )
-from heedful.grammar.words import Adjective, Adverb, Marker, Modal, Noun, Verb
+from heedful.grammar.adjectives import BY_KIND, conflicts, contradicting_adjective
+from heedful.grammar.chooser import Chooser
+from heedful.grammar.lexical_entries import Adjective, Adverb, Marker, Modal, Noun, Verb
 
-TenseChoice = tuple[str, Modal | Marker | None]  # the tense, and the modal or whatever else shows it
+TenseOption = tuple[str, Modal | Marker | None]  # the tense, and the modal or marker that expresses it
 
-_PRESENT_MODALS: tuple[TenseChoice, ...] = tuple(("present", modal) for modal in fw.MODALS)
-_PAST_MODALS: tuple[TenseChoice, ...] = tuple(("past", modal) for modal in (fw.CAN, fw.HAVE_TO, fw.WANT, fw.ALLOWED))
-_PAST: TenseChoice = ("past", None)
-_PRESENT: TenseChoice = ("present", None)
-_PROGRESSIVE: TenseChoice = ("progressive", fw.AM_ARE_IS)
-_FUTURE: TenseChoice = ("future", fw.WILL)
-_PERFECT: TenseChoice = ("perfect", fw.HAVE_HAS)
-# policy -> choices for verbs of action; the simple present of these means a habit, and gets an adverb for it.
-_ACTION: dict[str, tuple[TenseChoice, ...]] = {
+_PRESENT_MODALS: tuple[TenseOption, ...] = tuple(("present", modal) for modal in fw.MODALS)
+_PAST_MODALS: tuple[TenseOption, ...] = tuple(("past", modal) for modal in (fw.CAN, fw.HAVE_TO, fw.WANT, fw.ALLOWED))
+_PAST: TenseOption = ("past", None)
+_PRESENT: TenseOption = ("present", None)
+_PROGRESSIVE: TenseOption = ("progressive", fw.BE_AUXILIARY)
+_FUTURE: TenseOption = ("future", fw.WILL)
+_PERFECT: TenseOption = ("perfect", fw.HAVE_AUXILIARY)
+# Tense policy -> weighted options for action verbs. Their simple present is habitual and needs a frequency adverb.
+_ACTION_TENSES: dict[str, tuple[TenseOption, ...]] = {
     "free": (_PROGRESSIVE,) * 6 + (_PAST,) * 8 + (_FUTURE,) * 4 + (_PRESENT,) * 5 + (_PERFECT,) * 2
     + _PRESENT_MODALS + _PAST_MODALS,
-    "unhurried": (_PROGRESSIVE,) * 5 + (_PAST,) * 7 + (_FUTURE,) * 4 + _PRESENT_MODALS + _PAST_MODALS,
+    "non-habitual": (_PROGRESSIVE,) * 5 + (_PAST,) * 7 + (_FUTURE,) * 4 + _PRESENT_MODALS + _PAST_MODALS,
     "event": (_PROGRESSIVE,) * 3 + (_PAST,) * 5 + (_FUTURE,) * 3,
     "relative": (_PROGRESSIVE,) * 4 + (_PAST,) * 6 + (("present", fw.WANT),),
     "past": (_PAST,) * 4 + (("past", fw.WANT), ("past", fw.HAVE_TO)),
@@ -44,263 +44,298 @@ _ACTION: dict[str, tuple[TenseChoice, ...]] = {
     "past modal": (("past", fw.WANT), ("past", fw.HAVE_TO)),
     "present modal": (("present", fw.WANT), ("present", fw.HAVE_TO), ("present", fw.MUST)),
 }  # fmt: skip
-_STATE = (_PRESENT, _PAST)
+_STATIVE_TENSES = (_PRESENT, _PAST)
 _PAST_POLICIES = frozenset({"past", "simple past", "past modal"})
 
-# Verbs that people do, by frame, the richer frames more often.
-ACTIONS: tuple[Verb, ...] = tuple(
+# Verbs with an agent, weighted towards frames with more arguments.
+ACTION_VERBS: tuple[Verb, ...] = tuple(
     verb
     for frame, times in (
         ("intransitive", 1), ("accusative", 1), ("dative", 1), ("ditransitive", 2), ("prepositional", 1),
-        ("motion", 2), ("position", 1), ("placing", 3),
+        ("motion", 2), ("position", 1), ("placement", 3),
     )
     for verb in verbs.BY_FRAME[frame] * times
     if verb.subject in ("person", "animate") and not verb.stative
-    and "chance" not in verb.options
+    and "non-volitional" not in verb.features
 )  # fmt: skip
-ALL: tuple[Verb, ...] = ACTIONS + tuple(
+SIMPLE_CLAUSE_VERBS: tuple[Verb, ...] = ACTION_VERBS + tuple(
     verb
     for verb in verbs.VERBS
-    if verb not in ACTIONS and verb.frame not in ("that", "whether", "to")
+    if verb not in ACTION_VERBS and verb.frame not in ("that", "whether", "infinitive")
 ) + (verbs.BE,) * 5 + (verbs.HAVE,) * 5  # fmt: skip
 _NEGATION = (None, None, None, fw.NOT)
-_UNGRADABLE = frozenset({"broken", "delicious"})
+_NON_GRADABLE = frozenset({"broken", "delicious"})
 
 
-class Plan(NamedTuple):
-    """What the sentence around it asks of a clause."""
+class ClauseSpec(NamedTuple):
+    """What the sentence requires of a clause."""
 
     mood: str
-    tenses: str = "free"
-    subject: Nominal | None = None  # given, or chosen by the clause
+    tense_policy: str = "free"
+    subject: Nominal | None = None  # None: generated
     subject_policy: str = "any"
-    avoid: Noun | None = None  # a noun already used in the sentence, not to be the subject again
-    negation: bool = True
-    object: Nominal | None = None  # given instead of the verb's own object
-    object_policy: str = ""  # determiners of the direct object, where the sentence and not the clause decides
-    time: str = "any"  # an adverbial of time: any place, first only, or none
-    adjunct: bool = True  # a prepositional phrase that the verb does not need
-    events: bool = True  # "after the concert" may stand as time
+    excluded_noun: Noun | None = None  # a noun of the sentence that must not be the subject as well
+    allow_negation: bool = True
+    object: Nominal | None = None  # None: generated
+    object_policy: str = ""  # determiners of the direct object; empty: the clause decides
+    time: str = "any"  # position of a time adverbial: any, first or none
+    allow_adjunct: bool = True  # an optional prepositional phrase
+    allow_events: bool = True  # events as time adverbials: after the concert
     question_adverb: Adverb | None = None
 
 
-def tense_of(choose: Choose, verb: Verb, policy: str) -> TenseChoice:
-    """A tense that the policy allows and the verb can have."""
+def choose_tense(chooser: Chooser, verb: Verb, policy: str) -> TenseOption:
+    """Choose a tense that both the policy and the verb allow."""
     if verb.stative:
         if policy in _PAST_POLICIES:
             return _PAST
-        return choose.pick(_STATE) if policy in ("free", "unhurried", "event", "relative") else _PRESENT
-    if "chance" in verb.options:
-        return _PAST if policy == "relative" else choose.pick((_PAST, _PAST, _FUTURE))
-    if verb.subject not in ("person", "animate"):  # trains and letters want, and are allowed, nothing
-        policy = "event" if policy in ("free", "unhurried", "relative") else policy
-    elif policy == "free" and (verb.frame in ("ditransitive", "placing") or verb.object == "event"):
-        policy = "unhurried"  # a habit needs something that happens more than once
-    # "They read" would be present or past: where the two look alike, the present is the progressive.
-    options = _ACTION[policy]
+        return chooser.pick(_STATIVE_TENSES) if policy in ("free", "non-habitual", "event", "relative") else _PRESENT
+    if "non-volitional" in verb.features:
+        return _PAST if policy == "relative" else chooser.pick((_PAST, _PAST, _FUTURE))
+    if verb.subject not in ("person", "animate"):  # inanimate subjects have no modals
+        policy = "event" if policy in ("free", "non-habitual", "relative") else policy
+    elif policy == "free" and (verb.frame in ("ditransitive", "placement") or verb.object == "event"):
+        policy = "non-habitual"  # these actions are hardly ever habitual
+    # "They read" is ambiguous: where present and past are spelt alike, the progressive replaces the present.
+    options = _ACTION_TENSES[policy]
     if verb.past == verb.english:
         options = tuple(_PROGRESSIVE if each == _PRESENT else each for each in options)
-    return choose.pick(options)
+    return chooser.pick(options)
 
 
-def _subject(choose: Choose, verb: Verb, plan: Plan, negated: bool) -> Nominal:
-    policy = "definite" if negated or verb is verbs.BE else plan.subject_policy
-    people = verb.subject in ("person", "animate", "anything") and policy not in ("antecedent", "open")
-    if people and choose.pick((False, False, False, True)):
-        asked = plan.mood in ("polar", "wh")
-        return choose.settle(choose.pick(phrases.ASKED_PEOPLE if asked else phrases.PEOPLE))
-    return phrases.noun_phrase(choose, verb.subject, policy, plan.avoid, plain=verb is verbs.BE)
+def _generate_subject(chooser: Chooser, verb: Verb, spec: ClauseSpec, negated: bool) -> Nominal:
+    policy = "definite" if negated or verb is verbs.BE else spec.subject_policy
+    pronoun_possible = verb.subject in ("person", "animate", "anything") and policy not in (
+        "antecedent",
+        "restrictable",
+    )
+    if pronoun_possible and chooser.pick((False, False, False, True)):
+        is_question = spec.mood in ("polar", "wh")
+        return chooser.check_complete(
+            chooser.pick(phrases.PRONOUNS_IN_QUESTIONS if is_question else phrases.PERSONAL_PRONOUNS)
+        )
+    return phrases.generate_noun_phrase(
+        chooser, verb.subject, policy, spec.excluded_noun, without_adjectives=verb is verbs.BE
+    )
 
 
-def clause(choose: Choose, pool: tuple[Verb, ...], plan: Plan) -> Clause:
-    """A clause with one of the verbs of the pool; if the subject is given, the pool must fit it."""
-    return choose.settle(unsettled(choose, pool, plan))
+def generate_clause(chooser: Chooser, candidates: tuple[Verb, ...], spec: ClauseSpec) -> Clause:
+    """Generate a clause with one of the candidate verbs, which must fit a given subject."""
+    return chooser.check_complete(draft_clause(chooser, candidates, spec))
 
 
-def unsettled(choose: Choose, pool: tuple[Verb, ...], plan: Plan) -> Clause:
-    """The same for a caller who has something to add."""
-    verb = choose.pick(pool)
-    tense, marker = tense_of(choose, verb, plan.tenses)
+def draft_clause(chooser: Chooser, candidates: tuple[Verb, ...], spec: ClauseSpec) -> Clause:
+    """Generate a clause that the caller extends before it is checked as complete."""
+    verb = chooser.pick(candidates)
+    tense, marker = choose_tense(chooser, verb, spec.tense_policy)
     modal = marker if isinstance(marker, Modal) else None
-    habit = tense == "present" and modal is None and not verb.stative and plan.tenses == "free"
-    can_negate = plan.negation and not habit and tense != "perfect" and modal is not fw.MUST
-    negated = can_negate and choose.pick(_NEGATION) is not None
-    subject = plan.subject if plan.subject is not None else _subject(choose, verb, plan, negated)
-    frame = Clause(plan.mood, subject, verb, tense, modal, negated, question_adverb=plan.question_adverb)
-    if plan.object is None and not plan.object_policy:  # else the clause may open with its object
-        choose.begin(frame)
+    habitual = tense == "present" and modal is None and not verb.stative and spec.tense_policy == "free"
+    can_negate = spec.allow_negation and not habitual and tense != "perfect" and modal is not fw.MUST
+    negated = can_negate and chooser.pick(_NEGATION) is not None
+    subject = spec.subject if spec.subject is not None else _generate_subject(chooser, verb, spec, negated)
+    clause = Clause(spec.mood, subject, verb, tense, modal, negated, question_adverb=spec.question_adverb)
+    if spec.object is None and not spec.object_policy:  # otherwise the object may open the clause
+        chooser.check_partial(clause)
     if verb.frame == "be":
-        frame = frame._replace(predicate=predicate(choose, subject, plan.tenses in ("past", "present")))
-    elif verb.frame not in ("that", "whether", "to"):
-        frame = complements(choose, frame, plan)
-    if habit or tense == "perfect":
-        frame = _habit(choose, frame, plan)
-    elif plan.time != "none" and not verb.stative:
-        frame = _timed(choose, frame, plan)
-    return frame
+        clause = clause._replace(
+            predicate=generate_predicate(chooser, subject, spec.tense_policy in ("past", "present"))
+        )
+    elif verb.frame not in ("that", "whether", "infinitive"):
+        clause = add_complements(chooser, clause, spec)
+    if habitual or tense == "perfect":
+        clause = _add_obligatory_adverbial(chooser, clause, spec)
+    elif spec.time != "none" and not verb.stative:
+        clause = _add_time_adverbial(chooser, clause, spec)
+    return clause
 
 
-def predicate(choose: Choose, subject: Nominal, reason: bool) -> Predicate:
-    """An adjective that can be said of the subject; as a reason, a passing state of a person."""
-    named = subject.antecedent if isinstance(subject, Pronoun) else subject
-    if not isinstance(named, NounPhrase):
-        return _said(choose, _sayable(None, "state" if reason else "person", ()))
-    kind = "state" if reason and named.noun.kind == "person" else named.noun.kind
-    return _said(choose, _sayable(named.noun, kind, named.adjectives))
+def generate_predicate(chooser: Chooser, subject: Nominal, as_reason: bool) -> Predicate:
+    """Generate a predicate of the subject; as a reason, a temporary state of a person."""
+    referent = subject.antecedent if isinstance(subject, Pronoun) else subject
+    if not isinstance(referent, NounPhrase):
+        return _choose_predicate(chooser, _predicate_adjectives(None, "temporary" if as_reason else "person", ()))
+    kind = "temporary" if as_reason and referent.noun.kind == "person" else referent.noun.kind
+    return _choose_predicate(chooser, _predicate_adjectives(referent.noun, kind, referent.adjectives))
 
 
-def said_of(choose: Choose, phrase: NounPhrase, good: bool | None = None, unsaid: str = "") -> Predicate:
-    """An adjective for a noun phrase that does not have it; `good` asks for what one likes or dislikes."""
-    return _said(choose, _sayable(phrase.noun, phrase.noun.kind, phrase.adjectives, good, unsaid))
+def generate_predicate_for(
+    chooser: Chooser, phrase: NounPhrase, positive: bool | None = None, excluded_adjective: str = ""
+) -> Predicate:
+    """Generate a predicate compatible with a noun phrase; `positive` selects its polarity."""
+    return _choose_predicate(
+        chooser, _predicate_adjectives(phrase.noun, phrase.noun.kind, phrase.adjectives, positive, excluded_adjective)
+    )
 
 
-def _said(choose: Choose, options: tuple[Adjective, ...]) -> Predicate:
-    adjective = choose.pick(options)
-    if adjective.english in _UNGRADABLE:
+def _choose_predicate(chooser: Chooser, options: tuple[Adjective, ...]) -> Predicate:
+    adjective = chooser.pick(options)
+    if adjective.english in _NON_GRADABLE:
         return Predicate(adjective, None)
-    return Predicate(adjective, choose.pick((None, None, fw.VERY)))
+    return Predicate(adjective, chooser.pick((None, None, fw.VERY)))
 
 
 @cache
-def _sayable(
-    noun: Noun | None, kind: str, avoid: tuple[Adjective, ...], good: bool | None = None, unsaid: str = ""
+def _predicate_adjectives(
+    noun: Noun | None,
+    kind: str,
+    attributes: tuple[Adjective, ...],
+    positive: bool | None = None,
+    excluded_adjective: str = "",
 ) -> tuple[Adjective, ...]:
-    options = tuple(each for each in BY_KIND[kind] if noun is None or not phrases.unfit(each, noun))
-    if good is not None:
-        options = tuple(each for each in options if ("good" in each.kinds) == good)
-    return tuple(each for each in options if not clashes(each, avoid) and each.english != unsaid)
+    options = tuple(each for each in BY_KIND[kind] if noun is None or not phrases.is_odd(each, noun))
+    if positive is not None:
+        options = tuple(each for each in options if ("positive" in each.kinds) == positive)
+    return tuple(each for each in options if not conflicts(each, attributes) and each.english != excluded_adjective)
 
 
 # Complements
 
 
-def complements(choose: Choose, frame: Clause, plan: Plan) -> Clause:
-    """Add the objects and prepositional phrases that the verb asks for or allows."""
-    verb, subject = frame.verb, frame.subject
-    definite = "definite" if frame.negated else "any"
+def add_complements(chooser: Chooser, clause: Clause, spec: ClauseSpec) -> Clause:
+    """Add the complements that the verb requires and an optional adjunct."""
+    verb, subject = clause.verb, clause.subject
+    definite = "definite" if clause.negated else "any"
     if verb.frame in ("accusative", "have"):
-        frame = frame._replace(accusative=plan.object or _accusative(choose, frame, plan))
+        clause = clause._replace(accusative=spec.object or _generate_accusative(chooser, clause, spec))
     elif verb.frame == "dative":
-        policy = "definite" if frame.negated else plan.object_policy or "definite"
-        dative = plan.object or phrases.person(choose, subject, policy, verb.object)
-        frame = frame._replace(dative=dative)
+        policy = "definite" if clause.negated else spec.object_policy or "definite"
+        dative = spec.object or phrases.generate_person(chooser, subject, policy, verb.object)
+        clause = clause._replace(dative=dative)
     elif verb.frame == "ditransitive":
-        frame = frame._replace(dative=phrases.person(choose, subject, "definite"))
-        frame = frame._replace(accusative=plan.object or _accusative(choose, frame, plan))
-    elif verb.frame == "placing":
-        frame = frame._replace(accusative=plan.object or _accusative(choose, frame, plan))
-        return frame._replace(phrase=_position(choose, frame, phrases.noun_of(frame.accusative)))
+        clause = clause._replace(dative=phrases.generate_person(chooser, subject, "definite"))
+        clause = clause._replace(accusative=spec.object or _generate_accusative(chooser, clause, spec))
+    elif verb.frame == "placement":
+        clause = clause._replace(accusative=spec.object or _generate_accusative(chooser, clause, spec))
+        return clause._replace(
+            prepositional_phrase=_generate_position_phrase(chooser, clause, phrases.head_noun(clause.accusative))
+        )
     elif verb.frame != "intransitive":
-        return frame._replace(phrase=_complement_phrase(choose, frame, plan, definite))
-    return frame._replace(phrase=_adjunct(choose, frame, definite)) if plan.adjunct else frame
+        return clause._replace(prepositional_phrase=_generate_complement_phrase(chooser, clause, spec, definite))
+    return (
+        clause._replace(prepositional_phrase=_generate_adjunct(chooser, clause, definite))
+        if spec.allow_adjunct
+        else clause
+    )
 
 
-def _complement_phrase(choose: Choose, frame: Clause, plan: Plan, policy: str) -> PrepositionalPhrase | None:
-    """The prepositional phrase that the verb cannot do without."""
-    verb = frame.verb
+def _generate_complement_phrase(
+    chooser: Chooser, clause: Clause, spec: ClauseSpec, policy: str
+) -> PrepositionalPhrase | None:
+    """Generate the prepositional phrase that the verb requires."""
+    verb = clause.verb
     if verb.preposition is not None:
-        governed = plan.object or phrases.person(choose, frame.subject, policy, verb.object)
+        governed = spec.object or phrases.generate_person(chooser, clause.subject, policy, verb.object)
         return PrepositionalPhrase(verb.preposition, governed)
     if verb.frame == "position":
-        return _position(choose, frame, phrases.noun_of(frame.subject))
-    if plan.question_adverb is fw.WHERE_TO:
+        return _generate_position_phrase(chooser, clause, phrases.head_noun(clause.subject))
+    if spec.question_adverb is fw.WHERE_TO:
         return None
-    return phrases.at_place(choose, phrases.GOALS[verb.english], policy)
+    return phrases.generate_place_phrase(chooser, phrases.GOALS[verb.english], policy)
 
 
-def _accusative(choose: Choose, frame: Clause, plan: Plan) -> Nominal:
-    """The direct object; negation makes it either definite (nicht) or kein."""
-    policy = plan.object_policy or ("marked" if _runs_on(frame.dative) else "any")
-    if frame.verb.frame == "have":
-        policy = "negative" if frame.negated else "indefinite"
-    elif frame.negated:
-        policy = "definite" if policy == "open" else choose.pick(("definite", "negative", "negative", "negative"))
-    if frame.verb.object == "person":
-        return phrases.person(choose, frame.subject, policy if policy in ("any", "open") else "definite")
-    avoid = phrases.noun_of(frame.subject)
-    return phrases.noun_phrase(choose, frame.verb.object, policy, avoid, contrary=contrary(frame.verb))
+def _generate_accusative(chooser: Chooser, clause: Clause, spec: ClauseSpec) -> Nominal:
+    """Generate the direct object; under negation it is definite (nicht) or has kein."""
+    policy = spec.object_policy or ("no-bare-plural" if _attracts_bare_plural(clause.dative) else "any")
+    if clause.verb.frame == "have":
+        policy = "negative" if clause.negated else "indefinite"
+    elif clause.negated:
+        policy = (
+            "definite" if policy == "restrictable" else chooser.pick(("definite", "negative", "negative", "negative"))
+        )
+    if clause.verb.object == "person":
+        return phrases.generate_person(
+            chooser, clause.subject, policy if policy in ("any", "restrictable") else "definite"
+        )
+    excluded_noun = phrases.head_noun(clause.subject)
+    return phrases.generate_noun_phrase(
+        chooser, clause.verb.object, policy, excluded_noun, excluded_adjective=contradicting_adjective(clause.verb)
+    )
 
 
-def _runs_on(dative: Nominal | None) -> bool:
-    """Whether a bare plural after it would be read as one with it: lend the queen cupboards, lend her cupboards."""
+def _attracts_bare_plural(dative: Nominal | None) -> bool:
+    """Return whether a bare plural would attach to the dative: lend her cupboards."""
     return isinstance(dative, NounPhrase) or (isinstance(dative, Pronoun) and dative.gender == "f")
 
 
-def _position(choose: Choose, frame: Clause, avoid: Noun | None) -> PrepositionalPhrase:
-    preposition, tag = choose.pick(phrases.POSITIONS[frame.verb.english])
-    return PrepositionalPhrase(preposition, phrases.noun_phrase(choose, tag, "one", avoid))
+def _generate_position_phrase(chooser: Chooser, clause: Clause, excluded_noun: Noun | None) -> PrepositionalPhrase:
+    preposition, tag = chooser.pick(phrases.POSITIONS[clause.verb.english])
+    return PrepositionalPhrase(preposition, phrases.generate_noun_phrase(chooser, tag, "singular", excluded_noun))
 
 
-def _adjunct(choose: Choose, frame: Clause, policy: str) -> PrepositionalPhrase | None:
-    """Now and then a place, a companion or somebody for whom it is done."""
-    kinds = _adjunct_kinds(frame.verb)
-    if not kinds or choose.pick((False, True)):
+def _generate_adjunct(chooser: Chooser, clause: Clause, policy: str) -> PrepositionalPhrase | None:
+    """Generate, half of the time, a place, companion or beneficiary that fits the verb."""
+    kinds = _adjunct_kinds(clause.verb)
+    if not kinds or chooser.pick((False, True)):
         return None
-    kind = choose.pick(kinds)
+    kind = chooser.pick(kinds)
     if kind == "place":
-        return phrases.at_place(choose, phrases.PLACES, policy)
+        return phrases.generate_place_phrase(chooser, phrases.PLACES, policy)
     options = (fw.WITH, fw.WITHOUT) if kind == "companion" else (fw.FOR,)
-    return phrases.with_person(choose, options, frame.subject)
+    return phrases.generate_person_phrase(chooser, options, clause.subject)
 
 
 @cache
 def _adjunct_kinds(verb: Verb) -> tuple[str, ...]:
-    return tuple(sorted(verb.options & {"place", "companion", "beneficiary"}))
+    return tuple(sorted(verb.features & {"place", "companion", "beneficiary"}))
 
 
 # Time
 
 
-def _times(frame: Clause) -> tuple[Adverb, ...]:
-    if frame.tense == "past":
-        return fw.YESTERDAY
-    if frame.tense == "progressive":
-        return fw.TODAY
-    if frame.tense == "future":
-        return fw.TOMORROW
-    return fw.TODAY[:1] + fw.TOMORROW[:1]
+def _time_adverbials(clause: Clause) -> tuple[Adverb, ...]:
+    if clause.tense == "past":
+        return fw.PAST_ADVERBIALS
+    if clause.tense == "progressive":
+        return fw.PRESENT_ADVERBIALS
+    if clause.tense == "future":
+        return fw.FUTURE_ADVERBIALS
+    return fw.PRESENT_ADVERBIALS[:1] + fw.FUTURE_ADVERBIALS[:1]
 
 
-def _habit(choose: Choose, frame: Clause, plan: Plan) -> Clause:
-    """What the simple present of an action and the present perfect are never without."""
-    if frame.tense == "perfect":
-        return frame._replace(adverb=fw.ALREADY)
-    if plan.time == "any" and choose.pick((False, True)):
-        return frame._replace(time=choose.pick(fw.EVERY_DAY))
-    return frame._replace(adverb=choose.pick(fw.HABITS))
+def _add_obligatory_adverbial(chooser: Chooser, clause: Clause, spec: ClauseSpec) -> Clause:
+    """Add the adverbial that the habitual present and the present perfect require."""
+    if clause.tense == "perfect":
+        return clause._replace(adverb=fw.ALREADY)
+    if spec.time == "any" and chooser.pick((False, True)):
+        return clause._replace(time=chooser.pick(fw.FREQUENCY_ADVERBIALS))
+    return clause._replace(adverb=chooser.pick(fw.FREQUENCY_ADVERBS))
 
 
-def _timed(choose: Choose, frame: Clause, plan: Plan) -> Clause:
-    """Now and then an adverbial of time, first or, unless the clause is negated, in the middle field."""
-    statement = frame.mood == "statement"
-    only_first = frame.negated or plan.time == "first"
+def _add_time_adverbial(chooser: Chooser, clause: Clause, spec: ClauseSpec) -> Clause:
+    """Add, sometimes, a time adverbial: first or, if not negated, in the middle field."""
+    statement = clause.mood == "statement"
+    only_first = clause.negated or spec.time == "first"
     if only_first and not statement:
-        return frame
-    if not _too_short(frame) and not choose.pick((False, False, True)):
-        return frame
-    first = statement and (only_first or choose.pick((True, True, False)))
-    event = plan.events and frame.tense in ("past", "future") and choose.pick((False, False, True))
+        return clause
+    if not _needs_adverbial(clause) and not chooser.pick((False, False, True)):
+        return clause
+    first = statement and (only_first or chooser.pick((True, True, False)))
+    event = spec.allow_events and clause.tense in ("past", "future") and chooser.pick((False, False, True))
     if not event:
-        return frame._replace(time=choose.pick(_times(frame)), time_first=first)
-    preposition = choose.pick((fw.AFTER, fw.BEFORE))
-    return frame._replace(
-        time=PrepositionalPhrase(preposition, phrases.noun_phrase(choose, "event", "definite")),
+        return clause._replace(time=chooser.pick(_time_adverbials(clause)), time_first=first)
+    preposition = chooser.pick((fw.AFTER, fw.BEFORE))
+    return clause._replace(
+        time=PrepositionalPhrase(preposition, phrases.generate_noun_phrase(chooser, "event", "definite")),
         time_first=first,
     )
 
 
-def _too_short(frame: Clause) -> bool:
-    """Whether nothing but a bare subject and its verb is there: at least three words make a sentence."""
-    if frame.verb.frame != "intransitive" or frame.phrase is not None or frame.question_adverb is not None:
+def _needs_adverbial(clause: Clause) -> bool:
+    """Return whether the clause has only two words without an adverbial; three are required."""
+    if (
+        clause.verb.frame != "intransitive"
+        or clause.prepositional_phrase is not None
+        or clause.question_adverb is not None
+    ):
         return False
-    bare = not isinstance(frame.subject, NounPhrase) or frame.subject.determiner is fw.NONE
-    one_word_verb = frame.tense in ("past", "progressive") and frame.modal is None and not frame.negated
-    return bare and one_word_verb and frame.mood in ("statement", "polar", "wh")
+    bare = not isinstance(clause.subject, NounPhrase) or clause.subject.determiner is fw.ZERO_ARTICLE
+    one_word_verb = clause.tense in ("past", "progressive") and clause.modal is None and not clause.negated
+    return bare and one_word_verb and clause.mood in ("statement", "polar", "wh")
 
 
 @cache
 def verbs_for_object(noun: Noun) -> tuple[Verb, ...]:
-    """The verbs of action, with an accusative, that make sense with a noun as their object."""
+    """Return the transitive action verbs that can take the noun as their object."""
     return tuple(
         verb
         for verb in verbs.BY_FRAME["accusative"]

@@ -1,12 +1,14 @@
-"""The closed classes: determiners, prepositions, adverbials, conjunctions and modals."""
+"""The closed word classes: determiners, prepositions, adverbials, conjunctions, modals."""
 
 from __future__ import annotations
 
-from heedful.grammar.words import Adverb, Conjunction, Determiner, Marker, Modal, Preposition
+from heedful.grammar.lexical_entries import Adverb, Conjunction, Determiner, Marker, Modal, Preposition
 
 
-def _determiner(english: str, german: str, declension: str, definite: bool = True, bare: bool = False) -> Determiner:
-    return Determiner(english, german, declension, definite, bare, frozenset({english} - {"", "a"}))
+def _determiner(
+    english: str, german: str, declension: str, definite: bool = True, indeclinable: bool = False
+) -> Determiner:
+    return Determiner(english, german, declension, definite, indeclinable, frozenset({english} - {"", "a"}))
 
 
 THE = _determiner("the", "d", "weak")
@@ -15,12 +17,12 @@ THESE = _determiner("these", "dies", "weak")
 EVERY = _determiner("every", "jed", "weak")
 WHICH = _determiner("which", "welch", "weak")
 A = _determiner("a", "ein", "mixed", definite=False)
-NONE = _determiner("", "", "strong", definite=False, bare=True)
-TWO = _determiner("two", "zwei", "strong", definite=False, bare=True)
-THREE = _determiner("three", "drei", "strong", definite=False, bare=True)
-# German negates an indefinite object with kein; English says "not ... a" or "not ... any".
-NO_A = _determiner("a", "kein", "mixed", definite=False)
-NO_ANY = _determiner("any", "kein", "mixed", definite=False)
+ZERO_ARTICLE = _determiner("", "", "strong", definite=False, indeclinable=True)
+TWO = _determiner("two", "zwei", "strong", definite=False, indeclinable=True)
+THREE = _determiner("three", "drei", "strong", definite=False, indeclinable=True)
+# German negates an indefinite object with kein; English has "not ... a" or "not ... any".
+NEGATED_A = _determiner("a", "kein", "mixed", definite=False)
+NEGATED_ANY = _determiner("any", "kein", "mixed", definite=False)
 POSSESSIVES = (
     _determiner("my", "mein", "mixed"),
     _determiner("your", "dein", "mixed"),
@@ -29,9 +31,9 @@ POSSESSIVES = (
     _determiner("our", "unser", "mixed"),
     _determiner("their", "ihr", "mixed"),
 )
-# Relative possessives agree with the noun before them, not with the one they stand at: no endings.
-WHOSE_OF_HIM = _determiner("whose", "dessen", "strong", bare=True)
-WHOSE_OF_HER = _determiner("whose", "deren", "strong", bare=True)
+# Relative possessives agree with their antecedent, not with the noun they modify, so they have no endings.
+WHOSE_DESSEN = _determiner("whose", "dessen", "strong", indeclinable=True)
+WHOSE_DEREN = _determiner("whose", "deren", "strong", indeclinable=True)
 
 IN = Preposition("in", "in", "dat")
 AT = Preposition("at", "an", "dat")
@@ -54,12 +56,12 @@ UNDER = Preposition("under", "unter", "dat")
 NEXT_TO = Preposition("next to", "neben", "dat")
 BEHIND = Preposition("behind", "hinter", "dat")
 IN_FRONT_OF = Preposition("in front of", "vor", "dat")
-# The same words where something is put there: two-way prepositions take the accusative of direction.
-ONTO = Preposition("on", "auf", "acc")
-PUT_UNDER = Preposition("under", "unter", "acc")
-PUT_NEXT_TO = Preposition("next to", "neben", "acc")
+# Two-way prepositions take the accusative when they express a direction.
+ON_DIRECTION = Preposition("on", "auf", "acc")
+UNDER_DIRECTION = Preposition("under", "unter", "acc")
+NEXT_TO_DIRECTION = Preposition("next to", "neben", "acc")
 
-YESTERDAY = (
+PAST_ADVERBIALS = (
     Adverb("yesterday", "gestern", "early"),
     Adverb("last week", "letzte Woche", "early"),
     Adverb("last year", "letztes Jahr", "early"),
@@ -67,11 +69,11 @@ YESTERDAY = (
     Adverb("on Monday", "am Montag", "early"),
     Adverb("in the evening", "am Abend", "early"),
 )
-TODAY = (
+PRESENT_ADVERBIALS = (
     Adverb("today", "heute", "early"),
     Adverb("now", "jetzt", "early"),
 )
-TOMORROW = (
+FUTURE_ADVERBIALS = (
     Adverb("tomorrow", "morgen", "early"),
     Adverb("next week", "nächste Woche", "early"),
     Adverb("next year", "nächstes Jahr", "early"),
@@ -79,9 +81,9 @@ TOMORROW = (
     Adverb("on Saturday", "am Samstag", "early"),
     Adverb("in the evening", "am Abend", "early"),
 )
-EVERY_DAY = (Adverb("every day", "jeden Tag", "early"), Adverb("every week", "jede Woche", "early"))
-# Before the English verb; those read as a negation or a completion stand late in German, like nicht.
-HABITS = (
+FREQUENCY_ADVERBIALS = (Adverb("every day", "jeden Tag", "early"), Adverb("every week", "jede Woche", "early"))
+# They precede the English verb; never follows the objects in German, as nicht does.
+FREQUENCY_ADVERBS = (
     Adverb("always", "immer", "early"),
     Adverb("often", "oft", "early"),
     Adverb("sometimes", "manchmal", "early"),
@@ -125,5 +127,5 @@ WHY = Adverb("why", "warum", "early")
 
 NOT = Marker(frozenset({"not", "cannot"}))
 WILL = Marker(frozenset({"will"}))
-AM_ARE_IS = Marker(frozenset({"am", "are", "is"}))
-HAVE_HAS = Marker(frozenset({"have", "has"}))
+BE_AUXILIARY = Marker(frozenset({"am", "are", "is"}))
+HAVE_AUXILIARY = Marker(frozenset({"have", "has"}))

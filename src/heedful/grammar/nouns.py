@@ -1,16 +1,16 @@
-"""The nouns: English singular and plural, German singular, gender, plural, kind, tags and weak form.
+"""The nouns of the lexicon.
 
-Nouns that name a profession or a role are read as masculine (the teacher: der Lehrer, he), because English does
-not say. No noun has the same form in the English singular and plural: the German would not be determined.
+Professions and roles are masculine (the teacher: der Lehrer, he), because English does not mark their gender. The
+English singular and plural of a noun always differ, so that the German number is determined.
 """
 
 from __future__ import annotations
 
-from heedful.grammar.words import Noun
+from heedful.grammar.lexical_entries import Noun
 
 # english  plural  german  gender  plural  kind  tags  [weak form]
-# tags: kin takes a possessive only; single has no plural; in/an/auf is the preposition of rest at a place;
-# goal may follow "to" (zu); the others are named after the verbs and prepositions that ask for them.
+# tags: kin requires a possessive; singular-only has no plural; in, an or auf is the locative preposition of a place;
+# goal can follow "to" (zu); the others are selected by verbs and prepositions.
 _TABLE = """
 man men Mann m Männer person -
 woman women Frau f Frauen person -
@@ -35,18 +35,18 @@ actress actresses Schauspielerin f Schauspielerinnen person -
 waitress waitresses Kellnerin f Kellnerinnen person -
 brother brothers Bruder m Brüder person kin
 sister sisters Schwester f Schwestern person kin
-father fathers Vater m Väter person kin,single
-mother mothers Mutter f Mütter person kin,single
+father fathers Vater m Väter person kin,singular-only
+mother mothers Mutter f Mütter person kin,singular-only
 son sons Sohn m Söhne person kin
 daughter daughters Tochter f Töchter person kin
 uncle uncles Onkel m Onkel person kin
 aunt aunts Tante f Tanten person kin
-grandfather grandfathers Großvater m Großväter person kin,single
-grandmother grandmothers Großmutter f Großmütter person kin,single
+grandfather grandfathers Großvater m Großväter person kin,singular-only
+grandmother grandmothers Großmutter f Großmütter person kin,singular-only
 friend friends Freund m Freunde person kin
 neighbour neighbours Nachbar m Nachbarn person kin Nachbarn
 colleague colleagues Kollege m Kollegen person kin Kollegen
-boss bosses Chef m Chefs person kin,single
+boss bosses Chef m Chefs person kin,singular-only
 
 dog dogs Hund m Hunde animal pet
 cat cats Katze f Katzen animal pet
@@ -61,80 +61,80 @@ bear bears Bär m Bären animal wild Bären
 lion lions Löwe m Löwen animal wild Löwen
 elephant elephants Elefant m Elefanten animal wild Elefanten
 
-book books Buch n Bücher text readable,writable,portable,ware,gift
+book books Buch n Bücher text readable,writable,portable,purchasable,gift
 letter letters Brief m Briefe text readable,writable,portable,post
-newspaper newspapers Zeitung f Zeitungen paper readable,portable,ware
-story stories Geschichte f Geschichten text readable,writable,tale
-map maps Karte f Karten thing portable,ware,gift
+newspaper newspapers Zeitung f Zeitungen paper readable,portable,purchasable
+story stories Geschichte f Geschichten text readable,writable,tellable
+map maps Karte f Karten thing portable,purchasable,gift
 key keys Schlüssel m Schlüssel thing portable
-bag bags Tasche f Taschen thing portable,ware,container,gift,burden
-picture pictures Bild n Bilder thing portable,ware,gift,art,burden
-cup cups Tasse f Tassen thing portable,ware,gift
-knife knives Messer n Messer thing portable,ware
+bag bags Tasche f Taschen thing portable,purchasable,container,gift,carriable
+picture pictures Bild n Bilder thing portable,purchasable,gift,art,carriable
+cup cups Tasse f Tassen thing portable,purchasable,gift
+knife knives Messer n Messer thing portable,purchasable
 bottle bottles Flasche f Flaschen thing portable,openable
 present presents Geschenk n Geschenke thing portable,openable,post
-doll dolls Puppe f Puppen thing portable,ware,gift,toy
-ring rings Ring m Ringe thing portable,ware,gift
-flower flowers Blume f Blumen plant portable,ware,gift,art
-umbrella umbrellas Regenschirm m Regenschirme thing portable,ware
-suitcase suitcases Koffer m Koffer thing portable,ware,openable,closable,container,burden
-box boxes Kiste f Kisten thing portable,openable,closable,container,burden
+doll dolls Puppe f Puppen thing portable,purchasable,gift,toy
+ring rings Ring m Ringe thing portable,purchasable,gift
+flower flowers Blume f Blumen plant portable,purchasable,gift,art
+umbrella umbrellas Regenschirm m Regenschirme thing portable,purchasable
+suitcase suitcases Koffer m Koffer thing portable,purchasable,openable,closable,container,carriable
+box boxes Kiste f Kisten thing portable,openable,closable,container,carriable
 door doors Tür f Türen part openable,closable
 window windows Fenster n Fenster part openable,closable
-coat coats Mantel m Mäntel clothes portable,ware,gift,wearable
-shirt shirts Hemd n Hemden clothes portable,ware,gift,wearable
-dress dresses Kleid n Kleider clothes portable,ware,gift
-hat hats Hut m Hüte clothes portable,ware,gift,wearable
-jacket jackets Jacke f Jacken clothes portable,ware,gift,wearable
-lamp lamps Lampe f Lampen machine ware,device,gift,burden
-clock clocks Uhr f Uhren machine ware,gift,portable,mendable
-computer computers Computer m Computer machine ware,device,mendable
-radio radios Radio n Radios machine ware,device,mendable
-camera cameras Kamera f Kameras machine ware,device,gift,portable,mendable
-machine machines Maschine f Maschinen machine ware,device,mendable
-car cars Auto n Autos vehicle ware,mendable,drivable
-bicycle bicycles Fahrrad n Fahrräder vehicle ware,mendable,gift
+coat coats Mantel m Mäntel clothes portable,purchasable,gift,wearable
+shirt shirts Hemd n Hemden clothes portable,purchasable,gift,wearable
+dress dresses Kleid n Kleider clothes portable,purchasable,gift
+hat hats Hut m Hüte clothes portable,purchasable,gift,wearable
+jacket jackets Jacke f Jacken clothes portable,purchasable,gift,wearable
+lamp lamps Lampe f Lampen machine purchasable,device,gift,carriable
+clock clocks Uhr f Uhren machine purchasable,gift,portable,repairable
+computer computers Computer m Computer machine purchasable,device,repairable
+radio radios Radio n Radios machine purchasable,device,repairable
+camera cameras Kamera f Kameras machine purchasable,device,gift,portable,repairable
+machine machines Maschine f Maschinen machine purchasable,device,repairable
+car cars Auto n Autos vehicle purchasable,repairable,drivable
+bicycle bicycles Fahrrad n Fahrräder vehicle purchasable,repairable,gift
 bus buses Bus m Busse vehicle transport,drivable
 train trains Zug m Züge vehicle transport
 ship ships Schiff n Schiffe vehicle transport
-table tables Tisch m Tische furniture ware,surface,burden
-chair chairs Stuhl m Stühle furniture ware,surface,seat,burden
-bed beds Bett n Betten furniture ware,surface,seat
-sofa sofas Sofa n Sofas furniture ware,surface,seat
-cupboard cupboards Schrank m Schränke furniture ware,openable,closable,container
+table tables Tisch m Tische furniture purchasable,surface,carriable
+chair chairs Stuhl m Stühle furniture purchasable,surface,seat,carriable
+bed beds Bett n Betten furniture purchasable,surface,seat
+sofa sofas Sofa n Sofas furniture purchasable,surface,seat
+cupboard cupboards Schrank m Schränke furniture purchasable,openable,closable,container
 
-apple apples Apfel m Äpfel fruit edible,ware
-egg eggs Ei n Eier food edible,ware
-cake cakes Kuchen m Kuchen fruit edible,ware,baked
-potato potatoes Kartoffel f Kartoffeln food edible,ware
-tomato tomatoes Tomate f Tomaten food edible,ware
-orange oranges Orange f Orangen fruit edible,ware
-pear pears Birne f Birnen fruit edible,ware
-sausage sausages Wurst f Würste food edible,ware
-bread breads Brot n Brote food edible,ware,mass,baked
-cheese cheeses Käse m Käse food edible,ware,mass
-meat meats Fleisch n Fleische food edible,ware,mass
+apple apples Apfel m Äpfel fruit edible,purchasable
+egg eggs Ei n Eier food edible,purchasable
+cake cakes Kuchen m Kuchen fruit edible,purchasable,baked
+potato potatoes Kartoffel f Kartoffeln food edible,purchasable
+tomato tomatoes Tomate f Tomaten food edible,purchasable
+orange oranges Orange f Orangen fruit edible,purchasable
+pear pears Birne f Birnen fruit edible,purchasable
+sausage sausages Wurst f Würste food edible,purchasable
+bread breads Brot n Brote food edible,purchasable,mass,baked
+cheese cheeses Käse m Käse food edible,purchasable,mass
+meat meats Fleisch n Fleische food edible,purchasable,mass
 water waters Wasser n Wasser water drinkable,mass
-milk milks Milch f Milche water drinkable,ware,mass
-coffee coffees Kaffee m Kaffees drink drinkable,ware,mass
-tea teas Tee m Tees drink drinkable,ware,mass
-juice juices Saft m Säfte wine drinkable,ware,mass
-wine wines Wein m Weine wine drinkable,ware,mass
+milk milks Milch f Milche water drinkable,purchasable,mass
+coffee coffees Kaffee m Kaffees drink drinkable,purchasable,mass
+tea teas Tee m Tees drink drinkable,purchasable,mass
+juice juices Saft m Säfte wine drinkable,purchasable,mass
+wine wines Wein m Weine wine drinkable,purchasable,mass
 
-garden gardens Garten m Gärten place in,enter,outside
-kitchen kitchens Küche f Küchen room in,enter,indoors
-room rooms Zimmer n Zimmer room in,enter,indoors
-office offices Büro n Büros room in,enter,indoors
-house houses Haus n Häuser place in,enter,building
-hotel hotels Hotel n Hotels place in,enter,building,goal
-school schools Schule f Schulen place in,enter,building,goal
-museum museums Museum n Museen place in,enter,building,goal
-restaurant restaurants Restaurant n Restaurants place in,enter,building,goal
-library libraries Bibliothek f Bibliotheken place in,enter,building,goal
-church churches Kirche f Kirchen place in,enter,building,goal
+garden gardens Garten m Gärten place in,enterable,outside
+kitchen kitchens Küche f Küchen room in,enterable,indoors
+room rooms Zimmer n Zimmer room in,enterable,indoors
+office offices Büro n Büros room in,enterable,indoors
+house houses Haus n Häuser place in,enterable,building
+hotel hotels Hotel n Hotels place in,enterable,building,goal
+school schools Schule f Schulen place in,enterable,building,goal
+museum museums Museum n Museen place in,enterable,building,goal
+restaurant restaurants Restaurant n Restaurants place in,enterable,building,goal
+library libraries Bibliothek f Bibliotheken place in,enterable,building,goal
+church churches Kirche f Kirchen place in,enterable,building,goal
 hospital hospitals Krankenhaus n Krankenhäuser place in,building,goal
-park parks Park m Parks place in,enter,outside,goal
-forest forests Wald m Wälder place in,enter,outside
+park parks Park m Parks place in,enterable,outside,goal
+forest forests Wald m Wälder place in,enterable,outside
 village villages Dorf n Dörfer place in,outside
 city cities Stadt f Städte place in
 station stations Bahnhof m Bahnhöfe place an,building,goal
@@ -154,7 +154,7 @@ course courses Kurs m Kurse event -
 """
 
 
-def _noun(row: str) -> Noun:
+def _parse_noun(row: str) -> Noun:
     english, plural, german, gender, german_plural, kind, tags, *weak = row.split()
     return Noun(
         english=english,
@@ -164,21 +164,23 @@ def _noun(row: str) -> Noun:
         german_plural=german_plural,
         kind=kind,
         tags=frozenset({kind, *tags.split(",")} - {"-"}),
-        weak=weak[0] if weak else "",
-        mentions=frozenset({english, plural}),
+        weak_form=weak[0] if weak else "",
+        cue_words=frozenset({english, plural}),
     )
 
 
-NOUNS: tuple[Noun, ...] = tuple(_noun(row) for row in _TABLE.splitlines() if row)
+NOUNS: tuple[Noun, ...] = tuple(_parse_noun(row) for row in _TABLE.splitlines() if row)
 
 BY_TAG: dict[str, tuple[Noun, ...]] = {
     tag: tuple(noun for noun in NOUNS if tag in noun.tags)
     for tag in sorted({tag for noun in NOUNS for tag in noun.tags})
 }
-# Wider classes that verbs ask for by name.
+# Unions of tags that verbs select.
 BY_TAG["animate"] = BY_TAG["person"] * 2 + BY_TAG["animal"]
 BY_TAG["findable"] = BY_TAG["portable"] + BY_TAG["pet"] + BY_TAG["person"]
-# Without birds: who has one (einen Vogel haben) is out of his mind in German.
-BY_TAG["ownable"] = tuple(noun for noun in BY_TAG["pet"] + BY_TAG["ware"] if not noun.mass and noun.english != "bird")
-BY_TAG["goods"] = tuple(noun for noun in BY_TAG["ware"] if "edible" not in noun.tags and not noun.mass)
+# Without bird: the idiom einen Vogel haben means to be crazy.
+BY_TAG["ownable"] = tuple(
+    noun for noun in BY_TAG["pet"] + BY_TAG["purchasable"] if not noun.mass and noun.english != "bird"
+)
+BY_TAG["lendable"] = tuple(noun for noun in BY_TAG["purchasable"] if "edible" not in noun.tags and not noun.mass)
 BY_TAG["anything"] = NOUNS

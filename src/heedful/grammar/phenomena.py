@@ -1,22 +1,22 @@
-"""The names of what a German sentence can show."""
+"""The grammatical phenomena that a German sentence can contain."""
 
-PHENOMENA_MEANING: dict[str, str] = {
-    "accusative-preposition": "a preposition with the accusative (für, durch, in of direction)",
-    "adjective": "an adjective with an ending before its noun",
+PHENOMENON_DESCRIPTIONS: dict[str, str] = {
+    "accusative-preposition": "a preposition with the accusative (für, durch, in with a direction)",
+    "adjective": "an inflected adjective before its noun",
     "contraction": "a preposition contracted with the article (im, zum, ins)",
-    "coordination": "two main clauses with und or aber",
+    "coordination": "two main clauses joined by und or aber",
     "dative": "an object in the dative",
-    "dative-preposition": "a preposition with the dative (mit, von, in of rest)",
-    "ditransitive": "objects in dative and accusative at one verb",
+    "dative-preposition": "a preposition with the dative (mit, von, in with a position)",
+    "ditransitive": "a dative and an accusative object of one verb",
     "future": "werden with an infinitive at the end",
     "genitive-relative": "dessen or deren",
-    "inversion": "the subject behind the finite verb in a main clause",
+    "inversion": "the subject after the finite verb in a main clause",
     "modal": "a modal with an infinitive at the end",
     "negation-kein": "an indefinite object negated with kein",
     "negation-nicht": "negation with nicht",
     "perfect": "haben or sein with a participle at the end",
     "plural": "a noun in the plural",
-    "predicative": "an adjective without ending after sein",
+    "predicative": "an uninflected adjective after sein",
     "pronoun": "a pronoun that agrees with a noun earlier in the sentence",
     "question": "a question",
     "relative": "a relative clause",
@@ -26,4 +26,4 @@ PHENOMENA_MEANING: dict[str, str] = {
     "weak-noun": "a weak masculine noun with its ending (den Jungen)",
     "zu-infinitive": "an infinitive with zu",
 }
-PHENOMENA: tuple[str, ...] = tuple(sorted(PHENOMENA_MEANING))
+PHENOMENA: tuple[str, ...] = tuple(sorted(PHENOMENON_DESCRIPTIONS))

@@ -1,4 +1,4 @@
-"""Choosing noun phrases, pronouns and prepositional phrases that make sense."""
+"""Generation of plausible noun phrases, pronouns and prepositional phrases."""
 
 from __future__ import annotations
 
@@ -6,181 +6,196 @@ from functools import cache
 
 from heedful.grammar import adjectives, nouns
 from heedful.grammar import function_words as fw
-from heedful.grammar.choices import Choose
-from heedful.grammar.structure import Nominal, NounPhrase, PrepositionalPhrase, Pronoun
-from heedful.grammar.words import Adjective, Determiner, Noun, Preposition
+from heedful.grammar.abstract_syntax import Nominal, NounPhrase, PrepositionalPhrase, Pronoun
+from heedful.grammar.chooser import Chooser
+from heedful.grammar.lexical_entries import Adjective, Determiner, Noun, Preposition
 
-Shell = tuple[bool, Determiner]  # plural or not, and the determiner
+NumberDeterminer = tuple[bool, Determiner]  # whether it is plural, and the determiner
 
-PEOPLE = tuple(
+PERSONAL_PRONOUNS = tuple(
     Pronoun(agreement, gender)
     for agreement, gender in (("1s", ""), ("2s", ""), ("3s", "m"), ("3s", "f"), ("1p", ""), ("3p", ""))
 )
-ASKED_PEOPLE = PEOPLE[1:]  # nobody asks what I do
-_SAME_PERSON = {"1s": ("1s", "1p"), "1p": ("1s", "1p"), "2s": ("2s",), "3p": ("3p",), "3s": ()}
-# A restrictive relative clause picks one out of many: odd after my, this and all names of one person.
-OPEN = frozenset({fw.THE, fw.A, fw.EVERY, fw.TWO, fw.THREE, fw.NONE, fw.NO_A, fw.NO_ANY})
-_UNSAID = {
+PRONOUNS_IN_QUESTIONS = PERSONAL_PRONOUNS[1:]  # without I: speakers do not ask about themselves
+_COREFERENT = {"1s": ("1s", "1p"), "1p": ("1s", "1p"), "2s": ("2s",), "3p": ("3p",), "3s": ()}
+# A restrictive relative clause selects from several referents, so it is odd after my, this or a unique noun.
+RELATIVE_CLAUSE_DETERMINERS = frozenset(
+    {fw.THE, fw.A, fw.EVERY, fw.TWO, fw.THREE, fw.ZERO_ARTICLE, fw.NEGATED_A, fw.NEGATED_ANY}
+)
+_ODD_COMBINATIONS = {
     "old": ("boy", "girl", "child", "beach", "lake", "river", "island"),
     "young": ("grandmother", "grandfather"),
     "dirty": ("picture",),
     "friendly": ("friend",),
 }
-_HOME = frozenset({"garden", "kitchen", "room", "office", "house"})
+_POSSESSABLE_PLACES = frozenset({"garden", "kitchen", "room", "office", "house"})
 
 
-def _shells(singular: tuple[Determiner, ...], plural: tuple[Determiner, ...]) -> tuple[Shell, ...]:
+def _combine(singular: tuple[Determiner, ...], plural: tuple[Determiner, ...]) -> tuple[NumberDeterminer, ...]:
     return tuple((False, each) for each in singular) + tuple((True, each) for each in plural)
 
 
-def _all_shells(noun: Noun) -> tuple[Shell, ...]:
-    """Number and determiner, the usual ones more often."""
+def _all_options(noun: Noun) -> tuple[NumberDeterminer, ...]:
+    """Return numbers with determiners, weighted by how common they are."""
     if "kin" in noun.tags:
-        return _shells(fw.POSSESSIVES * 2, () if "single" in noun.tags else fw.POSSESSIVES)
+        return _combine(fw.POSSESSIVES * 2, () if "singular-only" in noun.tags else fw.POSSESSIVES)
     if noun.mass:
-        return _shells((fw.THE,) * 3 + (fw.NONE,) * 5 + (fw.THIS,), ())
+        return _combine((fw.THE,) * 3 + (fw.ZERO_ARTICLE,) * 5 + (fw.THIS,), ())
     if noun.kind in ("place", "room"):
-        owned = fw.POSSESSIVES if noun.english in _HOME else ()
-        return _shells((fw.THE,) * 8 + (fw.A, fw.THIS, *owned), ())
+        owned = fw.POSSESSIVES if noun.english in _POSSESSABLE_PLACES else ()
+        return _combine((fw.THE,) * 8 + (fw.A, fw.THIS, *owned), ())
     if noun.kind == "event":
-        return _shells((fw.THE,) * 5 + (fw.THIS, fw.A), ())
-    plural = (fw.THE,) * 3 + (fw.THESE, fw.TWO, fw.THREE, fw.NONE)
+        return _combine((fw.THE,) * 5 + (fw.THIS, fw.A), ())
+    plural = (fw.THE,) * 3 + (fw.THESE, fw.TWO, fw.THREE, fw.ZERO_ARTICLE)
     if noun.kind == "person":
-        return _shells((fw.THE,) * 7 + (fw.A,) * 3 + (fw.THIS, fw.EVERY), plural)
-    if noun.tags & {"transport", "wild"}:  # nobody's own
-        return _shells((fw.THE,) * 7 + (fw.A,) * 3 + (fw.THIS,), plural)
-    return _shells((fw.THE,) * 7 + (fw.A,) * 4 + (fw.THIS, *fw.POSSESSIVES), (*plural, *fw.POSSESSIVES[:4]))
+        return _combine((fw.THE,) * 7 + (fw.A,) * 3 + (fw.THIS, fw.EVERY), plural)
+    if noun.tags & {"transport", "wild"}:  # without possessives
+        return _combine((fw.THE,) * 7 + (fw.A,) * 3 + (fw.THIS,), plural)
+    return _combine((fw.THE,) * 7 + (fw.A,) * 4 + (fw.THIS, *fw.POSSESSIVES), (*plural, *fw.POSSESSIVES[:4]))
 
 
-def _fits(noun: Noun, shell: Shell, policy: str) -> bool:
-    plural, determiner = shell
+def _is_allowed(noun: Noun, option: NumberDeterminer, policy: str) -> bool:
+    plural, determiner = option
     if policy == "definite":
         return determiner.definite and determiner is not fw.EVERY
     if policy == "indefinite":
         return not determiner.definite
-    if policy == "one":
+    if policy == "singular":
         return not plural and determiner is not fw.EVERY
-    if policy == "open":
-        return determiner in OPEN
-    if policy == "marked":  # the start of the phrase can be heard
-        return not plural or determiner is not fw.NONE
+    if policy == "restrictable":
+        return determiner in RELATIVE_CLAUSE_DETERMINERS
+    if policy == "no-bare-plural":  # the determiner marks where the phrase starts
+        return not plural or determiner is not fw.ZERO_ARTICLE
     if policy == "antecedent":
-        # he and she are sure for these only: English has no fixed pronoun for the girl or the child
+        # English has no fixed pronoun for the girl or the child
         return determiner is not fw.EVERY and (plural or noun.kind != "person" or noun.gender != "n")
     return True
 
 
 @cache
-def shells(noun: Noun, policy: str) -> tuple[Shell, ...]:
-    """What may stand before a noun.
+def number_determiner_options(noun: Noun, policy: str) -> tuple[NumberDeterminer, ...]:
+    """Return the combinations of number and determiner that a noun allows.
 
-    The policy is any, definite, indefinite, one, open, marked, antecedent, negative or which.
+    The policy is any, definite, indefinite, singular, restrictable (allows a relative clause), no-bare-plural,
+    antecedent, negative or which.
     """
     if policy == "negative":
         if "kin" in noun.tags:
             return ()
         if noun.mass:
-            return ((False, fw.NO_ANY),)
+            return ((False, fw.NEGATED_ANY),)
         if noun.kind in ("place", "room", "event"):
-            return ((False, fw.NO_A),)
-        return ((False, fw.NO_A), (False, fw.NO_A), (True, fw.NO_ANY))
+            return ((False, fw.NEGATED_A),)
+        return ((False, fw.NEGATED_A), (False, fw.NEGATED_A), (True, fw.NEGATED_ANY))
     if policy == "which":
         return () if noun.mass else ((False, fw.WHICH),)
-    return tuple(shell for shell in _all_shells(noun) if _fits(noun, shell, policy))
+    return tuple(option for option in _all_options(noun) if _is_allowed(noun, option, policy))
 
 
 @cache
-def nouns_for(tag: str, avoid: Noun | None, policy: str) -> tuple[Noun, ...]:
-    """The nouns with a tag that have a form under the policy, without one already used in the clause."""
-    return tuple(noun for noun in nouns.BY_TAG[tag] if noun is not avoid and shells(noun, policy))
+def candidate_nouns(tag: str, excluded_noun: Noun | None, policy: str) -> tuple[Noun, ...]:
+    """Return the nouns with a tag that the policy allows, without the excluded noun."""
+    return tuple(
+        noun for noun in nouns.BY_TAG[tag] if noun is not excluded_noun and number_determiner_options(noun, policy)
+    )
 
 
-def unfit(adjective: Adjective, noun: Noun) -> bool:
-    """The same stem twice (der junge Junge), or what would sound odd: an old child."""
+def is_odd(adjective: Adjective, noun: Noun) -> bool:
+    """Return whether the pair repeats a stem (der junge Junge) or sounds odd (an old child)."""
     if noun.german.lower().startswith(adjective.stem):
         return True
-    return noun.english in _UNSAID.get(adjective.english, ())
+    return noun.english in _ODD_COMBINATIONS.get(adjective.english, ())
 
 
 @cache
-def adjective_sets(noun: Noun, contrary: str = "") -> tuple[tuple[Adjective, ...], ...]:
-    """No adjective half of the time; else one that fits and is not the contrary one, or one before a colour."""
+def adjective_options(noun: Noun, excluded_adjective: str = "") -> tuple[tuple[Adjective, ...], ...]:
+    """Return weighted adjective sequences: half empty, the rest one or adjective + colour."""
     fitting = tuple(
-        each for each in adjectives.BY_KIND[noun.kind] if not unfit(each, noun) and each.english != contrary
+        each for each in adjectives.BY_KIND[noun.kind] if not is_odd(each, noun) and each.english != excluded_adjective
     )
-    colours = adjectives.BY_KIND["colour"] if noun.kind in adjectives.COLOURED else ()
+    colours = adjectives.BY_KIND["colour"] if noun.kind in adjectives.COLOURABLE_KINDS else ()
     single: list[tuple[Adjective, ...]] = [(each,) for each in (*fitting, *colours)]
-    # A second adjective is a colour: the one order that is the same in both languages, and takes no comma.
+    # Only colours come second: this order is the same in both languages and needs no comma.
     double: list[tuple[Adjective, ...]] = [(first, colour) for first in fitting for colour in colours]
     if double:
         single *= len(colours)
-    plain: list[tuple[Adjective, ...]] = [()] * (len(single) + len(double))
-    return tuple(plain + single + double)
+    empty: list[tuple[Adjective, ...]] = [()] * (len(single) + len(double))
+    return tuple(empty + single + double)
 
 
-def noun_phrase(
-    choose: Choose,
+def generate_noun_phrase(
+    chooser: Chooser,
     tag: str,
     policy: str = "any",
-    avoid: Noun | None = None,
-    plain: bool = False,
-    contrary: str = "",
+    excluded_noun: Noun | None = None,
+    without_adjectives: bool = False,
+    excluded_adjective: str = "",
 ) -> NounPhrase:
-    """A noun phrase without relative clause; a plain one has no adjectives, none has the contrary one."""
-    return described(choose, choose.pick(nouns_for(tag, avoid, policy)), policy, plain, contrary)
-
-
-def described(choose: Choose, noun: Noun, policy: str = "any", plain: bool = False, contrary: str = "") -> NounPhrase:
-    """A given noun with number, determiner and adjectives."""
-    plural, determiner = choose.pick(shells(noun, policy))
-    chosen: tuple[Adjective, ...] = () if plain else choose.pick(adjective_sets(noun, contrary))
-    return choose.settle(NounPhrase(noun, plural, determiner, chosen))
-
-
-@cache
-def other_people(agreement: str, gender: str) -> tuple[Pronoun, ...]:
-    """Pronouns that can be the object beside this subject without becoming reflexive."""
-    barred = _SAME_PERSON[agreement]
-    return tuple(
-        each
-        for each in PEOPLE
-        if each.agreement not in barred and not (agreement == each.agreement == "3s" and each.gender == gender)
+    """Generate a noun phrase without a relative clause."""
+    return expand_noun(
+        chooser,
+        chooser.pick(candidate_nouns(tag, excluded_noun, policy)),
+        policy,
+        without_adjectives,
+        excluded_adjective,
     )
 
 
-def person(choose: Choose, subject: Nominal | None, policy: str = "any", tag: str = "person") -> Nominal:
-    """A person as an object or after a preposition: a noun phrase or, now and then, a pronoun."""
-    if policy not in ("negative", "open") and tag == "person" and choose.pick((False, False, False, True)):
+def expand_noun(
+    chooser: Chooser, noun: Noun, policy: str = "any", without_adjectives: bool = False, excluded_adjective: str = ""
+) -> NounPhrase:
+    """Generate a noun phrase for a given noun: choose number, determiner and adjectives."""
+    plural, determiner = chooser.pick(number_determiner_options(noun, policy))
+    chosen: tuple[Adjective, ...] = (
+        () if without_adjectives else chooser.pick(adjective_options(noun, excluded_adjective))
+    )
+    return chooser.check_complete(NounPhrase(noun, plural, determiner, chosen))
+
+
+@cache
+def non_reflexive_pronouns(agreement: str, gender: str) -> tuple[Pronoun, ...]:
+    """Return the object pronouns that are not reflexive with this subject."""
+    coreferent = _COREFERENT[agreement]
+    return tuple(
+        each
+        for each in PERSONAL_PRONOUNS
+        if each.agreement not in coreferent and not (agreement == each.agreement == "3s" and each.gender == gender)
+    )
+
+
+def generate_person(chooser: Chooser, subject: Nominal | None, policy: str = "any", tag: str = "person") -> Nominal:
+    """Generate a person as an object: a noun phrase or, one time in four, a pronoun."""
+    if policy not in ("negative", "restrictable") and tag == "person" and chooser.pick((False, False, False, True)):
         if isinstance(subject, Pronoun):
-            return choose.settle(choose.pick(other_people(subject.agreement, subject.gender)))
-        return choose.settle(choose.pick(PEOPLE))
-    return noun_phrase(choose, tag, policy, noun_of(subject))
+            return chooser.check_complete(chooser.pick(non_reflexive_pronouns(subject.agreement, subject.gender)))
+        return chooser.check_complete(chooser.pick(PERSONAL_PRONOUNS))
+    return generate_noun_phrase(chooser, tag, policy, head_noun(subject))
 
 
-def other_person(choose: Choose, avoid: Noun) -> Nominal:
-    """A definite person, not of the noun given: the subject of a relative clause."""
-    if choose.pick((False, False, True)):
-        return choose.settle(choose.pick(PEOPLE))
-    return noun_phrase(choose, "person", "definite", avoid)
+def generate_other_person(chooser: Chooser, excluded_noun: Noun) -> Nominal:
+    """Generate a definite person other than the excluded noun."""
+    if chooser.pick((False, False, True)):
+        return chooser.check_complete(chooser.pick(PERSONAL_PRONOUNS))
+    return generate_noun_phrase(chooser, "person", "definite", excluded_noun)
 
 
-def noun_of(item: Nominal | None) -> Noun | None:
-    """The noun of a nominal, if it has one."""
+def head_noun(item: Nominal | None) -> Noun | None:
+    """Return the head noun of a nominal, or None for pronouns."""
     return item.noun if isinstance(item, NounPhrase) else None
 
 
 def pronoun_for(phrase: NounPhrase) -> Pronoun:
-    """The pronoun that stands for a noun phrase in a later clause.
+    """Return the pronoun that refers to a noun phrase in a later clause.
 
-    English he, she and it follow the person or thing; German follows the noun's gender. The two meet here: for
-    people the genders coincide (see the antecedent policy), for things English says it whatever the gender.
+    English pronouns follow the referent, German ones the gender of the noun. For people the two coincide (see the
+    antecedent policy); for things English always has it.
     """
     if phrase.plural:
         return Pronoun("3p", "", phrase)
     return Pronoun("3s", phrase.noun.gender, phrase)
 
 
-# Where one can be: the preposition is the place's own (at the station: am Bahnhof).
+# Each place selects its own locative preposition (at the station: am Bahnhof).
 _AN = {"beach": fw.ON_BEACH}
 _AUF = {"island": fw.ON_ISLAND}
 PLACES: tuple[tuple[Preposition, Noun], ...] = (
@@ -189,7 +204,7 @@ PLACES: tuple[tuple[Preposition, Noun], ...] = (
     *((_AUF.get(noun.english, fw.AT_MARKET), noun) for noun in nouns.BY_TAG["auf"]),
     *((fw.NEAR, noun) for noun in nouns.BY_TAG["building"]),
 )
-_GOALS = tuple((fw.INTO, noun) for noun in nouns.BY_TAG["enter"]) + tuple(
+_GOALS = tuple((fw.INTO, noun) for noun in nouns.BY_TAG["enterable"]) + tuple(
     (fw.TO, noun) for noun in nouns.BY_TAG["goal"]
 )
 GOALS: dict[str, tuple[tuple[Preposition, Noun], ...]] = {
@@ -203,16 +218,20 @@ POSITIONS: dict[str, tuple[tuple[Preposition, str], ...]] = {
     "lie": ((fw.ON, "surface"), (fw.UNDER, "surface"), (fw.NEXT_TO, "surface"), (fw.IN, "container")),
     "sit": ((fw.ON, "seat"), (fw.NEXT_TO, "person")),
     "stand": ((fw.IN_FRONT_OF, "building"), (fw.BEHIND, "building"), (fw.NEXT_TO, "building")),
-    "place": ((fw.ONTO, "surface"), (fw.PUT_UNDER, "surface"), (fw.PUT_NEXT_TO, "surface")),
+    "place": ((fw.ON_DIRECTION, "surface"), (fw.UNDER_DIRECTION, "surface"), (fw.NEXT_TO_DIRECTION, "surface")),
 }
 
 
-def at_place(choose: Choose, places: tuple[tuple[Preposition, Noun], ...], policy: str = "any") -> PrepositionalPhrase:
-    """A preposition with one of the places that it fits."""
-    preposition, noun = choose.pick(places)
-    return PrepositionalPhrase(preposition, described(choose, noun, policy))
+def generate_place_phrase(
+    chooser: Chooser, places: tuple[tuple[Preposition, Noun], ...], policy: str = "any"
+) -> PrepositionalPhrase:
+    """Generate a prepositional phrase with one of the given places."""
+    preposition, noun = chooser.pick(places)
+    return PrepositionalPhrase(preposition, expand_noun(chooser, noun, policy))
 
 
-def with_person(choose: Choose, options: tuple[Preposition, ...], subject: Nominal | None) -> PrepositionalPhrase:
-    """A preposition with somebody: with him, for my aunt."""
-    return PrepositionalPhrase(choose.pick(options), person(choose, subject, "definite"))
+def generate_person_phrase(
+    chooser: Chooser, options: tuple[Preposition, ...], subject: Nominal | None
+) -> PrepositionalPhrase:
+    """Generate a prepositional phrase with a person: with him, for my aunt."""
+    return PrepositionalPhrase(chooser.pick(options), generate_person(chooser, subject, "definite"))

@@ -1,90 +1,92 @@
-"""Choosing whole sentences: the grammar's start."""
+"""Generation of whole sentences: the start symbol of the grammar."""
 
 from __future__ import annotations
 
 from functools import cache
 from typing import Any
 
-from heedful.grammar import clauses, nouns, phrases, relatives, verbs
+from heedful.grammar import clauses, nouns, phrases, relative_clauses, verbs
 from heedful.grammar import function_words as fw
-from heedful.grammar.choices import Choose
-from heedful.grammar.clauses import Plan
-from heedful.grammar.structure import Clause, Nominal, NounPhrase, Pronoun, Question, Sentence
-from heedful.grammar.words import Conjunction, Noun, Verb
+from heedful.grammar.abstract_syntax import Clause, InterrogativePronoun, Nominal, NounPhrase, Pronoun, Sentence
+from heedful.grammar.chooser import Chooser
+from heedful.grammar.clauses import ClauseSpec
+from heedful.grammar.lexical_entries import Conjunction, Noun, Verb
 
-Pool = tuple[Verb, ...]
-
-
-def _named(*english: str) -> Pool:
-    """The verbs of action with these English names."""
-    return tuple(verb for verb in clauses.ACTIONS if verb.english in english)
+Verbs = tuple[Verb, ...]
 
 
-_FORMS = (
+def _action_verbs(*english: str) -> Verbs:
+    """Return the action verbs with these English infinitives."""
+    return tuple(verb for verb in clauses.ACTION_VERBS if verb.english in english)
+
+
+_SENTENCE_TYPES = (
     ("statement",) * 9 + ("polar",) * 3 + ("wh",) * 4 + ("reason",) * 3 + ("thing",) * 4 + ("sequence",) * 4
-    + ("content",) * 5 + ("purpose",) * 2 + ("trying",) * 2 + ("coordinate",) * 2
+    + ("content",) * 5 + ("purpose",) * 2 + ("infinitive",) * 2 + ("coordinate",) * 2
 )  # fmt: skip
-_PLACED = tuple(verb for verb in clauses.ACTIONS if "place" in verb.options)
-_GOING = tuple(verb for verb in verbs.BY_FRAME["motion"] if verb.english == "go")
-_DATIVES = tuple(verb for verb in verbs.BY_FRAME["dative"] if verb.subject != "ware")
-_WITH_OBJECT = tuple(verb for verb in clauses.ALL if verb.frame == "accusative") + _DATIVES
-_PREPOSITIONAL = tuple(verb for verb in verbs.BY_FRAME["prepositional"] if verb.object == "person")
-_ON_THINGS = tuple(
+_VERBS_WITH_PLACE = tuple(verb for verb in clauses.ACTION_VERBS if "place" in verb.features)
+_GO = tuple(verb for verb in verbs.BY_FRAME["motion"] if verb.english == "go")
+_DATIVE_VERBS = tuple(verb for verb in verbs.BY_FRAME["dative"] if verb.subject != "purchasable")
+_VERBS_WITH_OBJECT = tuple(verb for verb in clauses.SIMPLE_CLAUSE_VERBS if verb.frame == "accusative") + _DATIVE_VERBS
+_PREPOSITIONAL_VERBS = tuple(verb for verb in verbs.BY_FRAME["prepositional"] if verb.object == "person")
+_THING_OBJECT_VERBS = tuple(
     verb
     for verb in verbs.BY_FRAME["accusative"]
     if verb.object not in ("person", "animate", "findable", "indoors")
     and verb.subject == "person"
-    and "chance" not in verb.options
+    and "non-volitional" not in verb.features
 )
-_COUNTED = tuple(verb for verb in _ON_THINGS if verb.object != "drinkable")
-_TASKS = tuple(
+_COUNT_OBJECT_VERBS = tuple(verb for verb in _THING_OBJECT_VERBS if verb.object != "drinkable")
+_INFINITIVE_VERBS = tuple(
     verb
-    for verb in clauses.ACTIONS
+    for verb in clauses.ACTION_VERBS
     if verb.frame in ("accusative", "dative", "ditransitive")
     and verb.english not in ("carry", "hide", "follow", "look")
 )
-_ERRANDS = tuple(
+_PURPOSE_VERBS = tuple(
     verb
-    for verb in _TASKS
+    for verb in _INFINITIVE_VERBS
     if verb.english not in ("sell", "send", "lend", "bake", "feed", "tidy", "wash", "repair", "turn", "try")
 )
-_DUTIES = _TASKS + tuple(verb for verb in clauses.ACTIONS if verb.english in ("go", "work", "wait", "speak"))
-# Tense of the main clause, tense of the subordinate clause; the conjunction decides which are natural.
-# A background lasts (while he is waiting), an achievement is over at one moment (as soon as he comes back).
-_SEQUENCES: tuple[tuple[Conjunction, str, str], ...] = (
+_OBLIGATION_VERBS = _INFINITIVE_VERBS + tuple(
+    verb for verb in clauses.ACTION_VERBS if verb.english in ("go", "work", "wait", "speak")
+)
+# Conjunction, tense policy of the main clause, tense policy of the subordinate clause.
+# Durative verbs follow while (while he is waiting), achievement verbs as soon as (as soon as he comes back).
+_TENSE_SEQUENCES: tuple[tuple[Conjunction, str, str], ...] = (
     (fw.IF, "future", "condition"),
     (fw.AS_SOON_AS, "future", "condition"),
     (fw.BEFORE_CLAUSE, "simple past", "simple past"),
     (fw.WHILE, "progressive", "progressive"),
 )
-_BACKGROUND = _named("work", "cook", "wait", "sit", "stand", "eat", "drink", "dance", "play")
-_MEANWHILE = _named("laugh", "sing", "cry", "watch", "look", "listen", "speak", "photograph", "help")
-_ACHIEVEMENT = _named(
+_DURATIVE_VERBS = _action_verbs("work", "cook", "wait", "sit", "stand", "eat", "drink", "dance", "play")
+_SIMULTANEOUS_VERBS = _action_verbs("laugh", "sing", "cry", "watch", "look", "listen", "speak", "photograph", "help")
+_ACHIEVEMENT_VERBS = _action_verbs(
     "get", "come", "open", "close", "turn", "pick", "wake", "tidy", "call", "buy", "sell", "repair",
     "show", "give", "bring", "send",
 )  # fmt: skip
-_POOLS: dict[Conjunction, tuple[Pool, Pool]] = {
-    fw.IF: (clauses.ACTIONS, _ACHIEVEMENT),
-    fw.AS_SOON_AS: (clauses.ACTIONS, _ACHIEVEMENT),
-    fw.BEFORE_CLAUSE: (clauses.ACTIONS, clauses.ACTIONS),
-    fw.WHILE: (_MEANWHILE, _BACKGROUND),
+_VERBS_BY_CONJUNCTION: dict[Conjunction, tuple[Verbs, Verbs]] = {
+    fw.IF: (clauses.ACTION_VERBS, _ACHIEVEMENT_VERBS),
+    fw.AS_SOON_AS: (clauses.ACTION_VERBS, _ACHIEVEMENT_VERBS),
+    fw.BEFORE_CLAUSE: (clauses.ACTION_VERBS, clauses.ACTION_VERBS),
+    fw.WHILE: (_SIMULTANEOUS_VERBS, _DURATIVE_VERBS),
 }
-# What is asked for -> the verbs, and what the plan of the clause must say.
-_WH: dict[str, tuple[Pool, dict[str, Any]]] = {
-    "where": (_PLACED, {"adjunct": False, "question_adverb": fw.WHERE}),
-    "where to": (_GOING, {"question_adverb": fw.WHERE_TO}),
-    "when": (clauses.ACTIONS, {"tenses": "event", "time": "none", "question_adverb": fw.WHEN}),
-    "why": (clauses.ALL, {"question_adverb": fw.WHY}),
-    "subject": (clauses.ACTIONS, {"subject": Question(True)}),
-    "thing": (_ON_THINGS, {"object": Question(False)}),
-    "which": (_COUNTED, {"object_policy": "which", "adjunct": False}),
-    "dative": (_DATIVES, {"object": Question(True)}),
-    "preposition": (_PREPOSITIONAL, {"object": Question(True), "adjunct": False}),
+# Type of wh-question -> candidate verbs, and the fields of the ClauseSpec that it sets.
+_WH_QUESTIONS: dict[str, tuple[Verbs, dict[str, Any]]] = {
+    "where": (_VERBS_WITH_PLACE, {"allow_adjunct": False, "question_adverb": fw.WHERE}),
+    "where to": (_GO, {"question_adverb": fw.WHERE_TO}),
+    "when": (clauses.ACTION_VERBS, {"tense_policy": "event", "time": "none", "question_adverb": fw.WHEN}),
+    "why": (clauses.SIMPLE_CLAUSE_VERBS, {"question_adverb": fw.WHY}),
+    "subject": (clauses.ACTION_VERBS, {"subject": InterrogativePronoun(True)}),
+    "thing": (_THING_OBJECT_VERBS, {"object": InterrogativePronoun(False)}),
+    "which": (_COUNT_OBJECT_VERBS, {"object_policy": "which", "allow_adjunct": False}),
+    "dative": (_DATIVE_VERBS, {"object": InterrogativePronoun(True)}),
+    "preposition": (_PREPOSITIONAL_VERBS, {"object": InterrogativePronoun(True), "allow_adjunct": False}),
 }
-_ASKED = tuple(_WH)
+_WH_TYPES = tuple(_WH_QUESTIONS)
 _KNOW, _BELIEVE, _HOPE, _SAY = verbs.BY_FRAME["that"]
 (_ASK,) = verbs.BY_FRAME["whether"]
-_CONTENT: tuple[tuple[Verb, Conjunction, str, bool], ...] = (
+_CONTENT_CLAUSES: tuple[tuple[Verb, Conjunction, str, bool], ...] = (
     (_KNOW, fw.THAT, "statement", False),
     (_BELIEVE, fw.THAT, "statement", False),
     (_BELIEVE, fw.THAT, "statement", True),
@@ -94,226 +96,252 @@ _CONTENT: tuple[tuple[Verb, Conjunction, str, bool], ...] = (
     (_KNOW, fw.WHETHER, "statement", True),
     (_KNOW, fw.WHETHER, "polar", False),
 )
-_GETTING = tuple(verb for verb in _ON_THINGS if verb.english in ("buy", "need"))
-# Done with a thing because one likes it, except sell.
-_JUDGED = frozenset({"buy", "sell", "read", "eat", "drink", "bring", "try"})
-_JUDGING = tuple(verb for verb in _ON_THINGS if verb.english in _JUDGED)
-_USES = frozenset({"read", "eat", "drink", "paint", "photograph", "repair", "try", "give", "show", "lend", "offer"})
-# What one does in such a state: not to do it is done although, not because.
-_CAUSE = {"eat": "hungry", "sleep": "tired", "laugh": "happy", "cry": "sad"}
+_ACQUISITION_VERBS = tuple(verb for verb in _THING_OBJECT_VERBS if verb.english in ("buy", "need"))
+# The reason for these actions is a positive property of the object; for sell, a negative one.
+_EVALUATED_ACTIONS = frozenset({"buy", "sell", "read", "eat", "drink", "bring", "try"})
+_EVALUATED_ACTION_VERBS = tuple(verb for verb in _THING_OBJECT_VERBS if verb.english in _EVALUATED_ACTIONS)
+_USE_ACTIONS = frozenset(
+    {"read", "eat", "drink", "paint", "photograph", "repair", "try", "give", "show", "lend", "offer"}
+)
+# Action -> the state that causes it: negated, the action takes although, not because.
+_CAUSING_STATES = {"eat": "hungry", "sleep": "tired", "laugh": "happy", "cry": "sad"}
 
 
-def sentence(choose: Choose) -> Sentence:
-    """Any sentence of the grammar."""
-    form = choose.pick(_FORMS)
-    if form == "statement":
-        return Sentence("simple", _statement(choose))
-    if form == "polar":
-        return Sentence("simple", _polar(choose))
-    if form == "wh":
-        return Sentence("simple", _wh(choose))
-    if form == "reason":
-        return _reason(choose)
-    if form == "thing":
-        return _about_thing(choose)
-    if form == "sequence":
-        return _sequence(choose)
-    if form == "content":
-        return _content(choose)
-    if form == "purpose":
-        return _purpose(choose)
-    return _trying(choose) if form == "trying" else _coordinate(choose)
+def generate_sentence(chooser: Chooser) -> Sentence:
+    """Generate a sentence of any type."""
+    sentence_type = chooser.pick(_SENTENCE_TYPES)
+    if sentence_type == "statement":
+        return Sentence("simple", _generate_statement(chooser))
+    if sentence_type == "polar":
+        return Sentence("simple", _generate_polar_question(chooser))
+    if sentence_type == "wh":
+        return Sentence("simple", _generate_wh_question(chooser))
+    if sentence_type == "reason":
+        return _generate_reason_sentence(chooser)
+    if sentence_type == "thing":
+        return _generate_thing_sentence(chooser)
+    if sentence_type == "sequence":
+        return _generate_temporal_sentence(chooser)
+    if sentence_type == "content":
+        return _generate_content_sentence(chooser)
+    if sentence_type == "purpose":
+        return _generate_purpose_sentence(chooser)
+    return (
+        _generate_infinitive_sentence(chooser)
+        if sentence_type == "infinitive"
+        else _generate_coordinate_sentence(chooser)
+    )
 
 
 # One clause
 
 
-def _statement(choose: Choose) -> Clause:
-    """A statement, one in three with a relative clause at its subject or object."""
-    where = choose.pick(("", "", "", "subject", "object"))
-    if not where:
-        return clauses.clause(choose, clauses.ALL, Plan("statement"))
-    if where == "object":
-        return _with_object_relative(choose, "statement")
-    made = clauses.unsettled(choose, clauses.ALL, Plan("statement", "unhurried", subject_policy="open"))
-    if relatives.can_have_relative(made.subject):
-        assert isinstance(made.subject, NounPhrase)
-        made = made._replace(subject=relatives.with_relative(choose, made.subject, made))
-    return choose.settle(made)
+def _generate_statement(chooser: Chooser) -> Clause:
+    """Generate a statement, sometimes with a relative clause on its subject or object."""
+    attachment = chooser.pick(("", "", "", "subject", "object"))
+    if not attachment:
+        return clauses.generate_clause(chooser, clauses.SIMPLE_CLAUSE_VERBS, ClauseSpec("statement"))
+    if attachment == "object":
+        return _generate_clause_with_object_relative(chooser, "statement")
+    clause = clauses.draft_clause(
+        chooser, clauses.SIMPLE_CLAUSE_VERBS, ClauseSpec("statement", "non-habitual", subject_policy="restrictable")
+    )
+    if relative_clauses.allows_relative_clause(clause.subject):
+        assert isinstance(clause.subject, NounPhrase)
+        clause = clause._replace(subject=relative_clauses.add_relative_clause(chooser, clause.subject, clause))
+    return chooser.check_complete(clause)
 
 
-def _with_object_relative(choose: Choose, mood: str) -> Clause:
-    """Nothing may follow the object in English: it would read as a part of the relative clause."""
-    plan = Plan(mood, "unhurried", object_policy="open", adjunct=False, time="first")
+def _generate_clause_with_object_relative(chooser: Chooser, mood: str) -> Clause:
+    """Generate a clause with a relative clause on its object.
+
+    Nothing follows the object in English, because it would attach to the relative clause.
+    """
+    spec = ClauseSpec(mood, "non-habitual", object_policy="restrictable", allow_adjunct=False, time="first")
     if mood == "polar":
-        plan = plan._replace(subject_policy="definite", negation=False)
-    made = clauses.unsettled(choose, _WITH_OBJECT, plan)
-    item = made.accusative or made.dative
-    if relatives.can_have_relative(item):
+        spec = spec._replace(subject_policy="definite", allow_negation=False)
+    clause = clauses.draft_clause(chooser, _VERBS_WITH_OBJECT, spec)
+    item = clause.accusative or clause.dative
+    if relative_clauses.allows_relative_clause(item):
         assert isinstance(item, NounPhrase)
-        item = relatives.with_relative(choose, item, made)
-        made = made._replace(accusative=item) if made.accusative else made._replace(dative=item)
-    return choose.settle(made)
+        item = relative_clauses.add_relative_clause(chooser, item, clause)
+        clause = clause._replace(accusative=item) if clause.accusative else clause._replace(dative=item)
+    return chooser.check_complete(clause)
 
 
-def _polar(choose: Choose) -> Clause:
-    if choose.pick((False, False, True)):
-        return _with_object_relative(choose, "polar")
-    return clauses.clause(choose, clauses.ALL, Plan("polar", "unhurried", subject_policy="definite", negation=False))
+def _generate_polar_question(chooser: Chooser) -> Clause:
+    if chooser.pick((False, False, True)):
+        return _generate_clause_with_object_relative(chooser, "polar")
+    return clauses.generate_clause(
+        chooser,
+        clauses.SIMPLE_CLAUSE_VERBS,
+        ClauseSpec("polar", "non-habitual", subject_policy="definite", allow_negation=False),
+    )
 
 
-def _wh(choose: Choose) -> Clause:
-    """where, when, why, who, what, which."""
-    pool, changes = _WH[choose.pick(_ASKED)]
-    plan = Plan("wh", "unhurried", subject_policy="definite", negation=False)
-    return clauses.clause(choose, pool, plan._replace(**changes))
+def _generate_wh_question(chooser: Chooser) -> Clause:
+    """Generate a question with where, when, why, who, what or which."""
+    candidates, overrides = _WH_QUESTIONS[chooser.pick(_WH_TYPES)]
+    spec = ClauseSpec("wh", "non-habitual", subject_policy="definite", allow_negation=False)
+    return clauses.generate_clause(chooser, candidates, spec._replace(**overrides))
 
 
 # Two clauses
 
 
-def _speaker(choose: Choose) -> Nominal:
-    """A person whom a later clause can take up again as I, you, he, she, we or they."""
-    if choose.pick((False, False, True)):
-        return choose.settle(choose.pick(phrases.PEOPLE))
-    return phrases.noun_phrase(choose, "person", "antecedent")
+def _generate_antecedent(chooser: Chooser) -> Nominal:
+    """Generate a person to whom a pronoun in a later clause can refer."""
+    if chooser.pick((False, False, True)):
+        return chooser.check_complete(chooser.pick(phrases.PERSONAL_PRONOUNS))
+    return phrases.generate_noun_phrase(chooser, "person", "antecedent")
 
 
-def _again(item: Nominal) -> Nominal:
-    """The pronoun for somebody named before."""
+def _pronominalise(item: Nominal) -> Nominal:
+    """Return the pronoun for a person mentioned before."""
     return phrases.pronoun_for(item) if isinstance(item, NounPhrase) else item
 
 
-def _join(
-    choose: Choose, conjunction: Conjunction, main: tuple[Pool, Plan], subordinate: tuple[Pool, Plan]
+def _join_clauses(
+    chooser: Chooser, conjunction: Conjunction, main: tuple[Verbs, ClauseSpec], subordinate: tuple[Verbs, ClauseSpec]
 ) -> Sentence:
-    """Main and subordinate clause about the same person, in either order; the second says he or she."""
-    conjunction_first = choose.pick((False, False, True))
-    person = _speaker(choose)
+    """Join a main and a subordinate clause with the same subject, in either order."""
+    conjunction_first = chooser.pick((False, False, True))
+    person = _generate_antecedent(chooser)
     one, two = (subordinate, main) if conjunction_first else (main, subordinate)
     moods = ("dependent", "inverted") if conjunction_first else ("statement", "dependent")
-    first = clauses.clause(choose, one[0], one[1]._replace(mood=moods[0], subject=person))
-    second = clauses.clause(choose, two[0], two[1]._replace(mood=moods[1], subject=_again(person)))
+    first = clauses.generate_clause(chooser, one[0], one[1]._replace(mood=moods[0], subject=person))
+    second = clauses.generate_clause(chooser, two[0], two[1]._replace(mood=moods[1], subject=_pronominalise(person)))
     return Sentence("subordinate", first, second, conjunction, conjunction_first)
 
 
-def _reason(choose: Choose) -> Sentence:
-    """because or although: a state of the same person, or what that person must or wants to do."""
-    conjunction = choose.pick((fw.BECAUSE, fw.ALTHOUGH))
-    tense = choose.pick(("past", "present"))
-    main = (clauses.ACTIONS, Plan("", tense))
-    if choose.pick((False, True)):
-        return _causal(_join(choose, conjunction, main, ((verbs.BE,), Plan("", tense, negation=False))))
-    plan = Plan("", tense + " modal", negation=False, time="none")
-    return _join(choose, conjunction, main, (_DUTIES, plan))
+def _generate_reason_sentence(chooser: Chooser) -> Sentence:
+    """Generate a sentence with because or although: a state, an obligation or a wish."""
+    conjunction = chooser.pick((fw.BECAUSE, fw.ALTHOUGH))
+    tense = chooser.pick(("past", "present"))
+    main = (clauses.ACTION_VERBS, ClauseSpec("", tense))
+    if chooser.pick((False, True)):
+        return _correct_conjunction(
+            _join_clauses(chooser, conjunction, main, ((verbs.BE,), ClauseSpec("", tense, allow_negation=False)))
+        )
+    spec = ClauseSpec("", tense + " modal", allow_negation=False, time="none")
+    return _join_clauses(chooser, conjunction, main, (_OBLIGATION_VERBS, spec))
 
 
-def _causal(made: Sentence) -> Sentence:
-    """With the other conjunction where state and action leave no choice: not eating although one is hungry."""
-    assert made.second is not None
-    state, main = (made.first, made.second) if made.conjunction_first else (made.second, made.first)
+def _correct_conjunction(sentence: Sentence) -> Sentence:
+    """Correct the conjunction if the state causes the action: not eating although hungry."""
+    assert sentence.second is not None
+    state, main = (sentence.first, sentence.second) if sentence.conjunction_first else (sentence.second, sentence.first)
     assert state.predicate is not None
-    if _CAUSE.get(main.verb.english) != state.predicate.adjective.english:
-        return made
-    return made._replace(conjunction=fw.ALTHOUGH if main.negated else fw.BECAUSE)
+    if _CAUSING_STATES.get(main.verb.english) != state.predicate.adjective.english:
+        return sentence
+    return sentence._replace(conjunction=fw.ALTHOUGH if main.negated else fw.BECAUSE)
 
 
-def _sequence(choose: Choose) -> Sentence:
-    """if, as soon as, before and while, with the tenses that they call for."""
-    conjunction, main, subordinate = choose.pick(_SEQUENCES)
-    plan = Plan("", negation=False, time="none")
-    return _join(
-        choose,
+def _generate_temporal_sentence(chooser: Chooser) -> Sentence:
+    """Generate a sentence with if, as soon as, before or while and matching tenses."""
+    conjunction, main, subordinate = chooser.pick(_TENSE_SEQUENCES)
+    spec = ClauseSpec("", allow_negation=False, time="none")
+    return _join_clauses(
+        chooser,
         conjunction,
-        (_POOLS[conjunction][0], plan._replace(tenses=main, adjunct=conjunction is not fw.WHILE)),
-        (_POOLS[conjunction][1], plan._replace(tenses=subordinate)),
+        (
+            _VERBS_BY_CONJUNCTION[conjunction][0],
+            spec._replace(tense_policy=main, allow_adjunct=conjunction is not fw.WHILE),
+        ),
+        (_VERBS_BY_CONJUNCTION[conjunction][1], spec._replace(tense_policy=subordinate)),
     )
 
 
-def _about_thing(choose: Choose) -> Sentence:
-    """A second clause about the thing of the first: it is er, sie or es by the noun.
+def _generate_thing_sentence(chooser: Chooser) -> Sentence:
+    """Generate a sentence whose second clause refers to the object of the first as it.
 
-    The first clause has no other thing that "it" could stand for.
+    German has er, sie or es by the gender of the noun. The first clause has no other possible antecedent.
     """
-    tense, used = choose.pick(("past", "present")), choose.pick((False, True))
-    person = _speaker(choose)
-    plan = Plan("statement", tense, person, negation=False, adjunct=False, events=False)
-    plan = plan._replace(object_policy="antecedent")
-    first = clauses.clause(choose, _GETTING if used else _JUDGING, plan)
+    tense, about_use = chooser.pick(("past", "present")), chooser.pick((False, True))
+    person = _generate_antecedent(chooser)
+    spec = ClauseSpec("statement", tense, person, allow_negation=False, allow_adjunct=False, allow_events=False)
+    spec = spec._replace(object_policy="antecedent")
+    first = clauses.generate_clause(chooser, _ACQUISITION_VERBS if about_use else _EVALUATED_ACTION_VERBS, spec)
     thing = first.accusative
     assert isinstance(thing, NounPhrase)
-    conjunction = fw.BECAUSE if used else choose.pick((fw.BECAUSE, fw.ALTHOUGH))
+    conjunction = fw.BECAUSE if about_use else chooser.pick((fw.BECAUSE, fw.ALTHOUGH))
     pronoun = phrases.pronoun_for(thing)
-    if used:
-        about = Plan("dependent", tense + " modal", _again(person), negation=False, object=pronoun)
-        second = clauses.clause(choose, _uses(thing.noun), about._replace(time="none", adjunct=False))
+    if about_use:
+        second_spec = ClauseSpec(
+            "dependent", tense + " modal", _pronominalise(person), allow_negation=False, object=pronoun
+        )
+        second = clauses.generate_clause(
+            chooser, _verbs_of_use(thing.noun), second_spec._replace(time="none", allow_adjunct=False)
+        )
     else:
-        good = (conjunction is fw.BECAUSE) == (first.verb.english != "sell")
-        said = clauses.said_of(choose, thing, good)
-        second = choose.settle(Clause("dependent", pronoun, verbs.BE, tense, predicate=said))
+        positive = (conjunction is fw.BECAUSE) == (first.verb.english != "sell")
+        predicate = clauses.generate_predicate_for(chooser, thing, positive)
+        second = chooser.check_complete(Clause("dependent", pronoun, verbs.BE, tense, predicate=predicate))
     return Sentence("subordinate", first, second, conjunction)
 
 
 @cache
-def _uses(noun: Noun) -> Pool:
-    """What one gets a thing for: to use it, or to give it to somebody."""
+def _verbs_of_use(noun: Noun) -> Verbs:
+    """Return the verbs of using a thing or giving it away."""
     return tuple(
         verb
         for verb in verbs.BY_FRAME["accusative"] + verbs.BY_FRAME["ditransitive"]
-        if verb.english in _USES and noun in nouns.BY_TAG[verb.object]
+        if verb.english in _USE_ACTIONS and noun in nouns.BY_TAG[verb.object]
     )
 
 
-def _content(choose: Choose) -> Sentence:
-    """that and whether; the main verb stands in the present, so that English does not shift the tense."""
-    verb, conjunction, mood, negated = choose.pick(_CONTENT)
-    subject = _knower(choose, phrases.ASKED_PEOPLE if mood == "polar" else phrases.PEOPLE)
-    first = choose.settle(Clause(mood, subject, verb, negated=negated))
-    plan = Plan("dependent", "event" if verb is _HOPE else "free", avoid=phrases.noun_of(subject))
-    plan = plan._replace(negation=not negated and conjunction is fw.THAT)
-    second = clauses.clause(choose, clauses.ALL, plan)
+def _generate_content_sentence(chooser: Chooser) -> Sentence:
+    """Generate a that or whether clause under a present-tense verb, to avoid tense shift."""
+    verb, conjunction, mood, negated = chooser.pick(_CONTENT_CLAUSES)
+    subject = _generate_definite_person(
+        chooser, phrases.PRONOUNS_IN_QUESTIONS if mood == "polar" else phrases.PERSONAL_PRONOUNS
+    )
+    first = chooser.check_complete(Clause(mood, subject, verb, negated=negated))
+    spec = ClauseSpec("dependent", "event" if verb is _HOPE else "free", excluded_noun=phrases.head_noun(subject))
+    spec = spec._replace(allow_negation=not negated and conjunction is fw.THAT)
+    second = clauses.generate_clause(chooser, clauses.SIMPLE_CLAUSE_VERBS, spec)
     return Sentence("content", first, second, conjunction)
 
 
-def _knower(choose: Choose, people: tuple[Pronoun, ...] = phrases.PEOPLE) -> Nominal:
-    """Somebody definite; nothing later refers back."""
-    if choose.pick((False, True)):
-        return choose.settle(choose.pick(people))
-    return phrases.noun_phrase(choose, "person", "definite")
+def _generate_definite_person(chooser: Chooser, pronouns: tuple[Pronoun, ...] = phrases.PERSONAL_PRONOUNS) -> Nominal:
+    """Generate a definite person to whom no later pronoun refers."""
+    if chooser.pick((False, True)):
+        return chooser.check_complete(chooser.pick(pronouns))
+    return phrases.generate_noun_phrase(chooser, "person", "definite")
 
 
-def _purpose(choose: Choose) -> Sentence:
-    """in order to: um ... zu."""
-    conjunction = choose.pick((fw.IN_ORDER_TO,))
-    tense = choose.pick(("past", "future", "progressive"))
-    plan = Plan("statement", tense, _speaker(choose), negation=False, time="first")
-    first = clauses.clause(choose, _GOING, plan)
-    return Sentence("purpose", first, _task(choose, _ERRANDS, first.subject), conjunction)
+def _generate_purpose_sentence(chooser: Chooser) -> Sentence:
+    """Generate a sentence with in order to (um ... zu)."""
+    conjunction = chooser.pick((fw.IN_ORDER_TO,))
+    tense = chooser.pick(("past", "future", "progressive"))
+    spec = ClauseSpec("statement", tense, _generate_antecedent(chooser), allow_negation=False, time="first")
+    first = clauses.generate_clause(chooser, _GO, spec)
+    return Sentence("purpose", first, _generate_infinitive_clause(chooser, _PURPOSE_VERBS, first.subject), conjunction)
 
 
-def _trying(choose: Choose) -> Sentence:
-    """try, forget and promise to: a comma and zu in German."""
-    verb = choose.pick(verbs.BY_FRAME["to"])
-    tense = choose.pick(("simple past", "progressive") if verb.english == "try" else ("simple past",))
-    plan = Plan("statement", tense, _speaker(choose), negation=False, time="first")
-    first = clauses.clause(choose, (verb,), plan)
-    return Sentence("trying", first, _task(choose, _TASKS, first.subject))
+def _generate_infinitive_sentence(chooser: Chooser) -> Sentence:
+    """Generate a sentence with try to, forget to or promise to."""
+    verb = chooser.pick(verbs.BY_FRAME["infinitive"])
+    tense = chooser.pick(("simple past", "progressive") if verb.english == "try" else ("simple past",))
+    spec = ClauseSpec("statement", tense, _generate_antecedent(chooser), allow_negation=False, time="first")
+    first = clauses.generate_clause(chooser, (verb,), spec)
+    return Sentence("infinitive", first, _generate_infinitive_clause(chooser, _INFINITIVE_VERBS, first.subject))
 
 
-def _task(choose: Choose, pool: Pool, subject: Nominal | None) -> Clause:
-    """An infinitive clause; its objects must not be the one who acts."""
-    verb = choose.pick(pool)
-    plan = Plan("infinitive", negation=False, time="none", adjunct=False)
-    made = clauses.complements(choose, Clause("infinitive", subject, verb), plan)
-    return choose.settle(made._replace(subject=None))
+def _generate_infinitive_clause(chooser: Chooser, candidates: Verbs, subject: Nominal | None) -> Clause:
+    """Generate an infinitive clause whose objects differ from its implied subject."""
+    verb = chooser.pick(candidates)
+    spec = ClauseSpec("infinitive", allow_negation=False, time="none", allow_adjunct=False)
+    clause = clauses.add_complements(chooser, Clause("infinitive", subject, verb), spec)
+    return chooser.check_complete(clause._replace(subject=None))
 
 
-def _coordinate(choose: Choose) -> Sentence:
-    """and, but: two people and what they do."""
-    conjunction = choose.pick((fw.AND, fw.BUT))
-    tense = choose.pick(("past", "progressive", "future"))
-    plan = Plan("statement", tense, _knower(choose))
-    first = clauses.clause(choose, clauses.ACTIONS, plan)
-    other = phrases.noun_phrase(choose, "person", "definite", phrases.noun_of(first.subject))
-    second = clauses.clause(choose, clauses.ACTIONS, plan._replace(subject=other, time="none"))
+def _generate_coordinate_sentence(chooser: Chooser) -> Sentence:
+    """Generate two main clauses with different subjects, joined by and or but."""
+    conjunction = chooser.pick((fw.AND, fw.BUT))
+    tense = chooser.pick(("past", "progressive", "future"))
+    spec = ClauseSpec("statement", tense, _generate_definite_person(chooser))
+    first = clauses.generate_clause(chooser, clauses.ACTION_VERBS, spec)
+    other = phrases.generate_noun_phrase(chooser, "person", "definite", phrases.head_noun(first.subject))
+    second = clauses.generate_clause(chooser, clauses.ACTION_VERBS, spec._replace(subject=other, time="none"))
     return Sentence("coordinate", first, second, conjunction)

@@ -1,1 +1,1 @@
-"""Other tools' formats: CTranslate2, Argos Translate, Hugging Face's Marian."""
+"""Exporters and importers: CTranslate2, Argos Translate, Marian (Hugging Face)."""

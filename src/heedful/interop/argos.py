@@ -1,6 +1,7 @@
-"""An Argos package, which Argos Translate and LibreTranslate install: a .argosmodel file.
+"""Exporter for Argos packages, which Argos Translate and LibreTranslate install.
 
-A zip of one directory: metadata.json · model/ (CTranslate2) · sentencepiece.model · minisbd/CODE.onnx · README.md
+A .argosmodel file is a zip archive of one directory:
+metadata.json · model/ (CTranslate2) · sentencepiece.model · minisbd/CODE.onnx · README.md
 """
 
 from __future__ import annotations
@@ -14,44 +15,48 @@ from pathlib import Path
 from heedful.errors import UsageError
 from heedful.files import write_durably
 from heedful.interop.ctranslate2 import TOKENIZER, write_ctranslate2
-from heedful.interop.splitter import splitter
+from heedful.interop.sentence_splitter_onnx import build_sentence_splitter
 from heedful.storage.model_directory import Model
 from heedful.text.languages import language_name
 
 SUFFIX = ".argosmodel"
-_PACKAGE, _ARGOS = "1.0", "1.11"  # versions: of the package, and of the Argos Translate that it is for
-_CODE = re.compile(r"[A-Za-z]{2,8}([_-][A-Za-z0-9]{2,8})*")
+_PACKAGE_VERSION, _ARGOS_VERSION = "1.0", "1.11"  # of the package and of Argos Translate
+_LANGUAGE_CODE = re.compile(r"[A-Za-z]{2,8}([_-][A-Za-z0-9]{2,8})*")
 
 
 def write_argos(model: Model, path: Path, quantization: str | None = None) -> None:
-    """Written whole or not at all. The same model gives the same bytes."""
+    """Write an Argos package atomically; the same model gives the same bytes."""
     source, target = model.text.source_language, model.text.target_language
     for side, code in (("source", source), ("target", target)):
-        if not _CODE.fullmatch(code):
+        if not _LANGUAGE_CODE.fullmatch(code):
             raise UsageError(
-                f'An Argos package is named by its languages, and the {side} language of this model is "{code}". '
-                "Give both as codes: --languages en de."
+                f'The {side} language of this model is "{code}", but an Argos package is named by its languages. '
+                "Give both language codes: --languages en de."
             )
-    top = f"translate-{source}_{target}-{_PACKAGE.replace('.', '_')}"
+    top = f"translate-{source}_{target}-{_PACKAGE_VERSION.replace('.', '_')}"
     with tempfile.TemporaryDirectory(prefix="heedful-") as scratch:
-        engine = Path(scratch) / "model"
-        write_ctranslate2(model, engine, quantization)
-        files = {f"model/{one.name}": one.read_bytes() for one in sorted(engine.iterdir()) if one.name != TOKENIZER}
+        ctranslate2_model = Path(scratch) / "model"
+        write_ctranslate2(model, ctranslate2_model, quantization)
+        files = {
+            f"model/{one.name}": one.read_bytes()
+            for one in sorted(ctranslate2_model.iterdir())
+            if one.name != TOKENIZER
+        }
         files |= {
             "metadata.json": json.dumps(_metadata(source, target), indent=1, ensure_ascii=False).encode("utf-8"),
             TOKENIZER: model.tokenizer.model,
-            f"minisbd/{source}.onnx": splitter(),
+            f"minisbd/{source}.onnx": build_sentence_splitter(),
             "README.md": _readme(source, target).encode("utf-8"),
         }
-        packed = Path(scratch) / "package.zip"
-        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive_path = Path(scratch) / "package.zip"
+        with zipfile.ZipFile(archive_path, "w", zipfile.ZIP_DEFLATED) as archive:
             for name, content in files.items():
-                archive.writestr(_entry(f"{top}/{name}"), content)
-        write_durably(path, packed.read_bytes())
+                archive.writestr(_zip_entry(f"{top}/{name}"), content)
+        write_durably(path, archive_path.read_bytes())
 
 
-def _entry(name: str) -> zipfile.ZipInfo:
-    entry = zipfile.ZipInfo(name)  # of 1980, as every entry that has no time: the same bytes tomorrow
+def _zip_entry(name: str) -> zipfile.ZipInfo:
+    entry = zipfile.ZipInfo(name)  # the default time stamp (1980) keeps the archive reproducible
     entry.compress_type = zipfile.ZIP_DEFLATED
     entry.external_attr = 0o644 << 16
     return entry
@@ -59,8 +64,8 @@ def _entry(name: str) -> zipfile.ZipInfo:
 
 def _metadata(source: str, target: str) -> dict[str, str]:
     return {
-        "package_version": _PACKAGE,
-        "argos_version": _ARGOS,
+        "package_version": _PACKAGE_VERSION,
+        "argos_version": _ARGOS_VERSION,
         "from_code": source,
         "from_name": language_name(source),
         "to_code": target,

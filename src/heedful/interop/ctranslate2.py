@@ -1,6 +1,6 @@
-"""A CTranslate2 model: the same weights for the engine that LibreTranslate and Argos Translate run.
+"""Exporter for CTranslate2, the engine of LibreTranslate and Argos Translate.
 
-model.bin · config.json · shared_vocabulary.json · sentencepiece.model (the tokenizer, for whoever calls it)
+model.bin · config.json · shared_vocabulary.json · sentencepiece.model (the tokenizer, which the caller applies)
 
 docs/how-to/deployment.md lists what its search does otherwise than ours.
 """
@@ -16,7 +16,12 @@ from torch import Tensor, nn
 from heedful.config import BOS, EOS, UNK
 from heedful.errors import UsageError
 from heedful.files import new_directory
-from heedful.interop.shape import NEVER, NEVER_SAID, positions_needed, require_plain_heads
+from heedful.interop.export_constraints import (
+    SUPPRESSED_TOKENS,
+    SUPPRESSION_BIAS,
+    position_table_size,
+    require_standard_heads,
+)
 from heedful.model.attention import MultiHeadAttention
 from heedful.model.layers import AddAndNorm, DecoderLayer, EncoderLayer
 from heedful.storage.model_directory import Model
@@ -25,99 +30,99 @@ TOKENIZER = "sentencepiece.model"
 
 
 def write_ctranslate2(model: Model, directory: Path, quantization: str | None = None) -> None:
-    """`quantization`: a type of CTranslate2's for the weights, "int8" for example; None: float32."""
-    specification = _filled(model, quantization)
+    """Write a CTranslate2 model; `quantization` is a CTranslate2 type, None float32."""
+    spec = _build_spec(model, quantization)
     with new_directory(directory, needed=4 * model.transformer.parameter_count()) as unfinished:
-        specification.save(str(unfinished))
+        spec.save(str(unfinished))
         (unfinished / TOKENIZER).write_bytes(model.tokenizer.model)
 
 
-def _filled(model: Model, quantization: str | None) -> Any:
-    specs = _specs()
+def _build_spec(model: Model, quantization: str | None) -> Any:
+    specs = _import_specs()
     transformer = model.transformer
-    require_plain_heads(transformer.config, "CTranslate2")
+    require_standard_heads(transformer.config, "CTranslate2")
     spec = specs.TransformerSpec.from_config(
         transformer.config.N,
         transformer.config.h,
         pre_norm=False,
         activation=specs.common_spec.Activation.RELU,
-    )  # its embeddings are multiplied by √d_model unless it is told otherwise
-    _fill_ends(spec, model)
-    for theirs, ours in zip(spec.encoder.layer, transformer.encoder, strict=True):
-        _fill_encoder_layer(theirs, ours)
-    for theirs, above in zip(spec.decoder.layer, transformer.decoder, strict=True):
-        _fill_decoder_layer(theirs, above)
-    names = model.tokenizer.tokens(range(model.tokenizer.vocab_size))
-    spec.register_source_vocabulary(names)
-    spec.register_target_vocabulary(names)
-    spec.config.unk_token, spec.config.bos_token, spec.config.eos_token = (names[one] for one in (UNK, BOS, EOS))
-    spec.config.decoder_start_token = names[BOS]
-    spec.config.add_source_eos = True  # who calls it gives tokens; the end symbol that training had is added there
+    )  # CTranslate2 multiplies embeddings by √d_model by default
+    _set_embeddings(spec, model)
+    for theirs, encoder_layer in zip(spec.encoder.layer, transformer.encoder, strict=True):
+        _set_encoder_layer(theirs, encoder_layer)
+    for theirs, decoder_layer in zip(spec.decoder.layer, transformer.decoder, strict=True):
+        _set_decoder_layer(theirs, decoder_layer)
+    tokens = model.tokenizer.tokens(range(model.tokenizer.vocab_size))
+    spec.register_source_vocabulary(tokens)
+    spec.register_target_vocabulary(tokens)
+    spec.config.unk_token, spec.config.bos_token, spec.config.eos_token = (tokens[token] for token in (UNK, BOS, EOS))
+    spec.config.decoder_start_token = tokens[BOS]
+    spec.config.add_source_eos = True  # as in training; callers pass tokens without it
     spec.validate()
     spec.optimize(quantization=quantization)
     return spec
 
 
-def _specs() -> Any:
+def _import_specs() -> Any:
     try:
         from ctranslate2 import specs
     except ImportError:
         raise UsageError(
-            "Export to CTranslate2 and Argos needs the package ctranslate2: pip install 'heedful[export]'."
+            "Export to CTranslate2 and Argos requires the package ctranslate2. Run: pip install 'heedful[export]'"
         ) from None
     return specs
 
 
-def _fill_ends(spec: Any, model: Model) -> None:
-    """The one matrix of embeddings in its three places, positions, and the tokens that are never said."""
+def _set_embeddings(spec: Any, model: Model) -> None:
+    """Set the three tied embedding matrices, the positions and the suppression bias."""
     embedding = model.transformer.embedding
-    weight = _numbers(embedding.weight_VD)
+    weight = _to_numpy(embedding.weight_VD)
     bias_V = torch.zeros(embedding.weight_VD.shape[0])
-    bias_V[list(NEVER_SAID)] = NEVER
-    positions = _numbers(embedding.positions(positions_needed(model)))
+    bias_V[list(SUPPRESSED_TOKENS)] = SUPPRESSION_BIAS
+    positions = _to_numpy(embedding.positions(position_table_size(model)))
     spec.encoder.embeddings[0].weight = weight
     spec.decoder.embeddings.weight = spec.decoder.projection.weight = weight
-    spec.decoder.projection.bias = _numbers(bias_V)
+    spec.decoder.projection.bias = _to_numpy(bias_V)
     spec.encoder.position_encodings.encodings = spec.decoder.position_encodings.encodings = positions
 
 
-def _fill_encoder_layer(theirs: Any, ours: EncoderLayer) -> None:
-    _fill_self_attention(theirs.self_attention, ours.self_attention, ours.after_self_attention)
-    _fill_feed_forward(theirs.ffn, ours)
+def _set_encoder_layer(theirs: Any, ours: EncoderLayer) -> None:
+    _set_self_attention(theirs.self_attention, ours.self_attention, ours.after_self_attention)
+    _set_feed_forward(theirs.ffn, ours)
 
 
-def _fill_decoder_layer(theirs: Any, ours: DecoderLayer) -> None:
-    _fill_self_attention(theirs.self_attention, ours.self_attention, ours.after_self_attention)
+def _set_decoder_layer(theirs: Any, ours: DecoderLayer) -> None:
+    _set_self_attention(theirs.self_attention, ours.self_attention, ours.after_self_attention)
     cross = ours.cross_attention
-    _fill_linear(theirs.attention.linear[0], cross.query)
-    _fill_linear(theirs.attention.linear[1], cross.key, cross.value)
-    _fill_linear(theirs.attention.linear[2], cross.output)
-    _fill_norm(theirs.attention.layer_norm, ours.after_cross_attention)
-    _fill_feed_forward(theirs.ffn, ours)
+    _set_linear(theirs.attention.linear[0], cross.query)
+    _set_linear(theirs.attention.linear[1], cross.key, cross.value)
+    _set_linear(theirs.attention.linear[2], cross.output)
+    _set_layer_norm(theirs.attention.layer_norm, ours.after_cross_attention)
+    _set_feed_forward(theirs.ffn, ours)
 
 
-def _fill_self_attention(theirs: Any, ours: MultiHeadAttention, after: AddAndNorm) -> None:
-    _fill_linear(theirs.linear[0], ours.query, ours.key, ours.value)
-    _fill_linear(theirs.linear[1], ours.output)
-    _fill_norm(theirs.layer_norm, after)
+def _set_self_attention(theirs: Any, ours: MultiHeadAttention, after: AddAndNorm) -> None:
+    _set_linear(theirs.linear[0], ours.query, ours.key, ours.value)
+    _set_linear(theirs.linear[1], ours.output)
+    _set_layer_norm(theirs.layer_norm, after)
 
 
-def _fill_feed_forward(theirs: Any, ours: EncoderLayer | DecoderLayer) -> None:
-    _fill_linear(theirs.linear_0, ours.feed_forward.inner)
-    _fill_linear(theirs.linear_1, ours.feed_forward.outer)
-    _fill_norm(theirs.layer_norm, ours.after_feed_forward)
+def _set_feed_forward(theirs: Any, ours: EncoderLayer | DecoderLayer) -> None:
+    _set_linear(theirs.linear_0, ours.feed_forward.inner)
+    _set_linear(theirs.linear_1, ours.feed_forward.outer)
+    _set_layer_norm(theirs.layer_norm, ours.after_feed_forward)
 
 
-def _fill_linear(theirs: Any, *ours: nn.Linear) -> None:
-    """Several projections of the same input become one, in this order."""
-    theirs.weight = _numbers(torch.cat([one.weight for one in ours]))
-    theirs.bias = _numbers(torch.cat([one.bias for one in ours]))
+def _set_linear(theirs: Any, *ours: nn.Linear) -> None:
+    """Set a linear layer to the concatenation of projections of the same input."""
+    theirs.weight = _to_numpy(torch.cat([linear.weight for linear in ours]))
+    theirs.bias = _to_numpy(torch.cat([linear.bias for linear in ours]))
 
 
-def _fill_norm(theirs: Any, ours: AddAndNorm) -> None:
-    theirs.gamma, theirs.beta = _numbers(ours.norm.weight), _numbers(ours.norm.bias)
+def _set_layer_norm(theirs: Any, ours: AddAndNorm) -> None:
+    theirs.gamma, theirs.beta = _to_numpy(ours.norm.weight), _to_numpy(ours.norm.bias)
 
 
-def _numbers(tensor: Tensor) -> Any:
-    """A copy: quantisation works in place."""
+def _to_numpy(tensor: Tensor) -> Any:
+    """Return a copy as an array, because quantization works in place."""
     return tensor.detach().float().cpu().contiguous().clone().numpy()

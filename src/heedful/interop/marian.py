@@ -1,10 +1,10 @@
-"""A directory of Hugging Face's Marian: the same model for `transformers`.
+"""Exporter for Marian models of Hugging Face `transformers`.
 
 config.json · generation_config.json · model.safetensors · source.spm · target.spm · vocab.json · tokenizer_config.json
 
-Marian is the paper's model with post-norm layers like ours. Its positions have all sines first and then all cosines
-(ours alternate). Nothing else in the model knows one component of d_model from another, so Marian's component j is our
-component order[j], in every weight that has such an axis, and the two are equal.
+Marian is the paper's model with post-norm layers, as heedful's. Its positional encodings have all sines before all
+cosines; heedful interleaves them. The rest of the model is invariant to a permutation of the d_model components, so the
+exporter permutes that axis of every weight: Marian's component j is heedful's component order[j].
 """
 
 from __future__ import annotations
@@ -21,7 +21,12 @@ from torch import Tensor
 from heedful.config import BOS, EOS, PAD, UNK, ModelConfig
 from heedful.errors import ModelError
 from heedful.files import new_directory
-from heedful.interop.shape import NEVER, NEVER_SAID, positions_needed, require_plain_heads
+from heedful.interop.export_constraints import (
+    SUPPRESSED_TOKENS,
+    SUPPRESSION_BIAS,
+    position_table_size,
+    require_standard_heads,
+)
 from heedful.model.transformer import Transformer
 from heedful.storage.model_directory import Model, write_tensors
 
@@ -31,28 +36,30 @@ EMBEDDING, BIAS = "model.shared.weight", "final_logits_bias"
 
 
 def write_marian(model: Model, directory: Path) -> None:
-    """What `MarianMTModel.from_pretrained` and `MarianTokenizer.from_pretrained` read."""
-    shape = marian_shape(model.transformer.config, positions_needed(model))
-    names = model.tokenizer.tokens(range(model.tokenizer.vocab_size))
-    texts = {
-        CONFIG: {**shape, "heedful": {"text": asdict(model.text), "decoding": asdict(model.decoding)}},
-        GENERATION: _generation(model, shape),
-        VOCABULARY: {name: number for number, name in enumerate(names)},
-        TOKENIZER: _tokenizer_config(model, names, shape),
+    """Write a directory for `MarianMTModel` and `MarianTokenizer.from_pretrained`."""
+    config = marian_config(model.transformer.config, position_table_size(model))
+    vocabulary = model.tokenizer.tokens(range(model.tokenizer.vocab_size))
+    json_files = {
+        CONFIG: {**config, "heedful": {"text": asdict(model.text), "decoding": asdict(model.decoding)}},
+        GENERATION: _generation_config(model, config),
+        VOCABULARY: {name: number for number, name in enumerate(vocabulary)},
+        TOKENIZER: _tokenizer_config(model, vocabulary, config),
     }
     with new_directory(directory, needed=4 * model.transformer.parameter_count()) as unfinished:
-        for name, content in texts.items():
+        for name, content in json_files.items():
             (unfinished / name).write_text(json.dumps(content, indent=1, ensure_ascii=False), encoding="utf-8")
         for name in (SOURCE, TARGET):
             (unfinished / name).write_bytes(model.tokenizer.model)
         write_tensors(unfinished / WEIGHTS, marian_weights(model.transformer))
 
 
-def marian_shape(config: ModelConfig, positions: int) -> dict[str, Any]:
-    """The keys of `MarianConfig` for a model of this shape, with a table of so many positions."""
-    require_plain_heads(config, "Marian")
+def marian_config(config: ModelConfig, positions: int) -> dict[str, Any]:
+    """Return the keys of `MarianConfig` for a model with `positions` positions."""
+    require_standard_heads(config, "Marian")
     if config.positions != "sinusoidal":
-        raise ModelError("Marian cannot express this model: it has sinusoids, and this model learned its positions.")
+        raise ModelError(
+            "Marian cannot express this model: positions = learned. It supports only positions = sinusoidal."
+        )
     sizes = {"layers": config.N, "attention_heads": config.h, "ffn_dim": config.d_ff}
     return {
         "model_type": "marian",
@@ -76,50 +83,50 @@ def marian_shape(config: ModelConfig, positions: int) -> dict[str, Any]:
         "bos_token_id": BOS,
         "eos_token_id": EOS,
         "forced_eos_token_id": EOS,
-        "decoder_start_token_id": BOS,  # not <pad>, with which Marian's own models start
+        "decoder_start_token_id": BOS,  # published Marian models start with <pad>
     }
 
 
-def _generation(model: Model, shape: Mapping[str, Any]) -> dict[str, Any]:
-    """The search of `generate`. Its length penalty is |Y|^α, not ((5 + |Y|) / 6)^α."""
+def _generation_config(model: Model, config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of `generate`; its length penalty is |Y|^α, not ((5 + |Y|) / 6)^α."""
     tokens = ("pad_token_id", "bos_token_id", "eos_token_id", "forced_eos_token_id", "decoder_start_token_id")
     search = {"num_beams": model.decoding.beam, "length_penalty": model.decoding.alpha, "do_sample": False}
-    return {**{key: shape[key] for key in tokens}, **search, "max_length": shape["max_position_embeddings"] // 2}
+    return {**{key: config[key] for key in tokens}, **search, "max_length": config["max_position_embeddings"] // 2}
 
 
-def _tokenizer_config(model: Model, names: list[str], shape: Mapping[str, Any]) -> dict[str, Any]:
+def _tokenizer_config(model: Model, vocabulary: list[str], config: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "tokenizer_class": "MarianTokenizer",
         "source_lang": model.text.source_language,
         "target_lang": model.text.target_language,
-        "unk_token": names[UNK],
-        "bos_token": names[BOS],
-        "eos_token": names[EOS],
-        "pad_token": names[PAD],
+        "unk_token": vocabulary[UNK],
+        "bos_token": vocabulary[BOS],
+        "eos_token": vocabulary[EOS],
+        "pad_token": vocabulary[PAD],
         "separate_vocabs": False,
-        "model_max_length": shape["max_position_embeddings"] // 2,
+        "model_max_length": config["max_position_embeddings"] // 2,
     }
 
 
-def sines_then_cosines(d_model: int) -> Tensor:
-    """order: our components in Marian's order, the even ones (sines) before the odd ones (cosines)."""
+def marian_component_order(d_model: int) -> Tensor:
+    """Return heedful's components in Marian's order: even (sines), then odd (cosines)."""
     return torch.cat([torch.arange(0, d_model, 2), torch.arange(1, d_model, 2)])
 
 
 @torch.no_grad()
 def marian_weights(ours: Transformer) -> dict[str, Tensor]:
-    """Our weights by Marian's names, and the bias that keeps search from tokens that are never said."""
-    order = sines_then_cosines(ours.config.d_model)
+    """Return the weights under Marian's names, and the bias of the suppressed tokens."""
+    order = marian_component_order(ours.config.d_model)
     bias_1V = torch.zeros(1, ours.config.vocab_size, dtype=ours.embedding.weight_VD.dtype)
-    bias_1V[0, list(NEVER_SAID)] = NEVER
+    bias_1V[0, list(SUPPRESSED_TOKENS)] = SUPPRESSION_BIAS
     weights = {EMBEDDING: ours.embedding.weight_VD[:, order], BIAS: bias_1V}
     for name, tensor in ours.state_dict().items():
         if name != "embedding.weight_VD":
-            weights[marian_name(name)] = reordered(name, tensor, order)
+            weights[marian_name(name)] = reorder_components(name, tensor, order)
     return weights
 
 
-_NAMES = {
+_MODULE_NAMES = {
     "self_attention": "self_attn",
     "cross_attention": "encoder_attn",
     "after_self_attention.norm": "self_attn_layer_norm",
@@ -132,14 +139,17 @@ _PROJECTIONS = {"query": "q_proj", "key": "k_proj", "value": "v_proj", "output":
 
 
 def marian_name(name: str) -> str:
-    """encoder.0.self_attention.query.weight → model.encoder.layers.0.self_attn.q_proj.weight."""
-    stack, number, part, own, kind = name.split(".")
-    theirs = _NAMES.get(f"{part}.{own}") or f"{_NAMES[part]}.{_PROJECTIONS[own]}"
-    return f"model.{stack}.layers.{number}.{theirs}.{kind}"
+    """Return Marian's name of a weight.
+
+    encoder.0.self_attention.query.weight → model.encoder.layers.0.self_attn.q_proj.weight
+    """
+    stack, layer, module, submodule, kind = name.split(".")
+    theirs = _MODULE_NAMES.get(f"{module}.{submodule}") or f"{_MODULE_NAMES[module]}.{_PROJECTIONS[submodule]}"
+    return f"model.{stack}.layers.{layer}.{theirs}.{kind}"
 
 
-def reordered(name: str, tensor: Tensor, order: Tensor) -> Tensor:
-    """The axis of d_model reordered: what a layer reads is in the columns, what it says is in the rows."""
+def reorder_components(name: str, tensor: Tensor, order: Tensor) -> Tensor:
+    """Return a weight with its d_model axis reordered: columns are inputs, rows outputs."""
     if any(f".{reader}." in name for reader in ("query", "key", "value", "inner")):
         return tensor[:, order] if tensor.ndim == 2 else tensor
     return tensor[order]

@@ -1,8 +1,8 @@
-"""From a directory of Hugging Face's Marian: one that heedful wrote, fine-tuned there perhaps, or one of its kind.
+"""Importer for Marian directories that heedful exported, or compatible ones.
 
-Of its kind: ReLU, sinusoids, one SentencePiece model with byte fallback for both sides, and our special tokens. The
-models that are published under Marian's name have another activation and two tokenizers; each difference is refused by
-name.
+A compatible model has ReLU, sinusoidal positions, one SentencePiece model with byte fallback for both sides, and
+heedful's special tokens. Published Marian models have another activation and two tokenizers; the importer rejects them
+and names the difference.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from torch import Tensor
 from heedful.config import BOS, EOS, PAD, DecodingConfig, ModelConfig
 from heedful.errors import ConfigError, ModelError
 from heedful.files import read_at_most
+from heedful.interop.export_constraints import SUPPRESSED_TOKENS
 from heedful.interop.marian import (
     BIAS,
     CONFIG,
@@ -26,23 +27,22 @@ from heedful.interop.marian import (
     TARGET,
     VOCABULARY,
     WEIGHTS,
+    marian_component_order,
     marian_name,
-    reordered,
-    sines_then_cosines,
+    reorder_components,
 )
-from heedful.interop.shape import NEVER_SAID
 from heedful.model.embeddings import sinusoids
 from heedful.model.transformer import Transformer
 from heedful.storage.model_directory import Model, TextFacts, read_tensors, require_size, with_weights
 from heedful.text.tokenizer import Tokenizer
 from heedful.typed import build
 
-_MOST_JSON = 50_000_000  # bytes: a vocabulary of a million tokens
-# What their files may have beside our weights: the same matrix under other names, and sinusoids.
-_COPIES = ("lm_head.weight", "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight")
-_TABLES = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
-_FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
-# Keys that must have this value, and what Marian takes where a key is absent.
+_MAX_JSON_BYTES = 50_000_000  # enough for a vocabulary of a million tokens
+# Redundant tensors that a file may contain: copies of the tied embedding, and sinusoids.
+_TIED_COPIES = ("lm_head.weight", "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight")
+_POSITION_TABLES = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
+_FLOAT_TYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
+# Key -> required value, and Marian's default if the key is absent.
 _REQUIRED: dict[str, tuple[Any, Any]] = {
     "model_type": ("marian", ""),
     "activation_function": ("relu", "gelu"),
@@ -57,38 +57,43 @@ _REQUIRED: dict[str, tuple[Any, Any]] = {
 
 
 def read_marian(directory: Path) -> Model:
+    """Return the model in a Marian directory; raise if heedful cannot represent it."""
     if not directory.is_dir():
-        raise ModelError(f"There is no directory {directory}.")
+        raise ModelError(f"There is no directory {directory}. Give the one that save_pretrained wrote.")
     if not (directory / CONFIG).exists():
-        raise ModelError(f"{directory} is no directory of Marian's: it has no {CONFIG}. save_pretrained writes one.")
+        raise ModelError(
+            f"{directory} is not a Marian model: it has no {CONFIG}. Give the directory that save_pretrained wrote."
+        )
     content = _read_json(directory / CONFIG)
-    config = _config(content, directory / CONFIG)
+    config = _read_config(content, directory / CONFIG)
     tokenizer = _read_tokenizer(directory, config)
     tensors = _read_weights(directory)
     require_size(config, tensors, directory / WEIGHTS)
-    transformer = with_weights(config, _our_weights(tensors, config, directory / WEIGHTS), directory / WEIGHTS)
-    text, decoding = _facts(content, directory / CONFIG)
+    transformer = with_weights(config, _convert_weights(tensors, config, directory / WEIGHTS), directory / WEIGHTS)
+    text, decoding = _read_text_and_decoding(content, directory / CONFIG)
     return Model(transformer.eval(), tokenizer, text, decoding, {"imported_from": "marian"})
 
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        content = json.loads(read_at_most(path, _MOST_JSON).decode("utf-8"))
+        content = json.loads(read_at_most(path, _MAX_JSON_BYTES).decode("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise ModelError(f"{path} cannot be read: {error}.") from None
     if not isinstance(content, dict):
-        raise ModelError(f"{path} cannot be read: it is no JSON object.")
+        raise ModelError(f"{path} cannot be read: it is not a JSON object.")
     return content
 
 
-def _config(content: Mapping[str, Any], path: Path) -> ModelConfig:
-    for key, (required, unsaid) in _REQUIRED.items():
-        if (given := content.get(key, unsaid)) != required:
-            raise ModelError(f"{path}: {key} is {given!r}; heedful has models with {required!r} alone.")
+def _read_config(content: Mapping[str, Any], path: Path) -> ModelConfig:
+    for key, (required, default) in _REQUIRED.items():
+        if (value := content.get(key, default)) != required:
+            raise ModelError(f"{path}: {key} is {value!r}. heedful imports only models with {required!r}.")
     for name in ("layers", "attention_heads", "ffn_dim"):
         sides = [content.get(f"{stack}_{name}") for stack in ("encoder", "decoder")]
         if sides[0] != sides[1]:
-            raise ModelError(f"{path}: {name} is {sides[0]} in the encoder and {sides[1]} in the decoder, not one.")
+            raise ModelError(
+                f"{path}: {name} is {sides[0]} in the encoder and {sides[1]} in the decoder. They must be equal."
+            )
     theirs = {
         "vocab_size": "vocab_size",
         "N": "encoder_layers",
@@ -107,77 +112,84 @@ def _config(content: Mapping[str, Any], path: Path) -> ModelConfig:
 def _read_tokenizer(directory: Path, config: ModelConfig) -> Tokenizer:
     tokenizer = Tokenizer.read(directory / SOURCE)
     if Tokenizer.read(directory / TARGET).model != tokenizer.model:
-        raise ModelError(f"{directory}: {SOURCE} and {TARGET} differ; a model of heedful has one tokenizer for both.")
+        raise ModelError(
+            f"{directory}: {SOURCE} and {TARGET} differ. heedful imports only models with a shared tokenizer."
+        )
     if tokenizer.vocab_size != config.vocab_size:
         raise ModelError(
-            f"{directory}: the tokenizer has {tokenizer.vocab_size} tokens and the model {config.vocab_size}."
+            f"{directory}: the tokenizer has {tokenizer.vocab_size} tokens and the model {config.vocab_size}. "
+            "The two must be equal."
         )
     tokens = tokenizer.tokens(range(tokenizer.vocab_size))
     if _read_json(directory / VOCABULARY) != {token: number for number, token in enumerate(tokens)}:
-        raise ModelError(f"{directory / VOCABULARY} numbers the tokens otherwise than {SOURCE} does.")
+        raise ModelError(f"{directory / VOCABULARY} and {SOURCE} number the tokens differently. They must agree.")
     return tokenizer
 
 
 def _read_weights(directory: Path) -> dict[str, Tensor]:
     if not (directory / WEIGHTS).exists() and (directory / "pytorch_model.bin").exists():
         raise ModelError(
-            f"{directory} has its weights as a pickle, which can run anything; heedful reads {WEIGHTS}. "
-            "Load it with transformers where you trust it, and save it with save_pretrained."
+            f"{directory} has its weights in a pickle file, which can execute code. heedful reads only {WEIGHTS}. "
+            "If you trust the file, load it with transformers and save it with save_pretrained."
         )
     return read_tensors(directory / WEIGHTS, ModelError)
 
 
 @torch.no_grad()
-def _our_weights(theirs: dict[str, Tensor], config: ModelConfig, where: Path) -> dict[str, Tensor]:
-    """Every weight by our name with the components in our order; what ours cannot hold is refused."""
+def _convert_weights(theirs: dict[str, Tensor], config: ModelConfig, path: Path) -> dict[str, Tensor]:
+    """Return the weights under heedful's names, in heedful's component order."""
     with torch.device("meta"):
         shapes = {name: tensor.shape for name, tensor in Transformer(config).state_dict().items()}
-    known = {name: EMBEDDING if name == "embedding.weight_VD" else marian_name(name) for name in shapes}
+    marian_names = {name: EMBEDDING if name == "embedding.weight_VD" else marian_name(name) for name in shapes}
     for name, tensor in theirs.items():
-        if tensor.dtype not in _FLOATS:
-            raise ModelError(f"{where}: {name} is of {tensor.dtype}, which is no plain floating-point number.")
-    for ours, name in known.items():
+        if tensor.dtype not in _FLOAT_TYPES:
+            raise ModelError(f"{path}: {name} has type {tensor.dtype}. heedful imports only floating-point weights.")
+    for ours, name in marian_names.items():
         if name not in theirs or theirs[name].shape != shapes[ours]:
             found = list(theirs[name].shape) if name in theirs else "absent"
-            raise ModelError(f"{where}: {name} is {found}, expected {list(shapes[ours])}.")
-    if unknown := sorted(theirs.keys() - set(known.values()) - {BIAS, *_COPIES, *_TABLES}):
-        raise ModelError(f"{where} has {unknown[0]}, for which a model of heedful has no place.")
-    for copy in _COPIES:
+            raise ModelError(f"{path}: {name} is {found}. Expected shape: {list(shapes[ours])}.")
+    if unknown := sorted(theirs.keys() - set(marian_names.values()) - {BIAS, *_TIED_COPIES, *_POSITION_TABLES}):
+        raise ModelError(f"{path} has {unknown[0]}, which a heedful model does not have.")
+    for copy in _TIED_COPIES:
         if copy in theirs and not torch.equal(theirs[copy], theirs[EMBEDDING]):
-            raise ModelError(f"{where}: {copy} differs from {EMBEDDING}; a model of heedful has one matrix for both.")
-    _require_no_bias(theirs, config, where)
-    _require_sinusoids(theirs, config, where)
-    back = sines_then_cosines(config.d_model).argsort()
-    reads = {"embedding.weight_VD": theirs[EMBEDDING][:, back]}
-    reads |= {ours: reordered(ours, theirs[name], back) for ours, name in known.items() if name != EMBEDDING}
-    return {name: tensor.float().contiguous() for name, tensor in reads.items()}
+            raise ModelError(f"{path}: {copy} differs from {EMBEDDING}. heedful imports only tied embeddings.")
+    _require_no_bias(theirs, config, path)
+    _require_sinusoids(theirs, config, path)
+    inverse_order = marian_component_order(config.d_model).argsort()
+    converted = {"embedding.weight_VD": theirs[EMBEDDING][:, inverse_order]}
+    converted |= {
+        ours: reorder_components(ours, theirs[name], inverse_order)
+        for ours, name in marian_names.items()
+        if name != EMBEDDING
+    }
+    return {name: tensor.float().contiguous() for name, tensor in converted.items()}
 
 
-def _require_no_bias(theirs: Mapping[str, Tensor], config: ModelConfig, where: Path) -> None:
+def _require_no_bias(theirs: Mapping[str, Tensor], config: ModelConfig, path: Path) -> None:
     bias = theirs.get(BIAS, torch.zeros(1, config.vocab_size)).flatten().clone()
     if len(bias) != config.vocab_size:
-        raise ModelError(f"{where}: {BIAS} has {len(bias)} numbers, expected {config.vocab_size}.")
-    bias[list(NEVER_SAID)] = 0
+        raise ModelError(f"{path}: {BIAS} has {len(bias)} values. Expected {config.vocab_size}, one per token.")
+    bias[list(SUPPRESSED_TOKENS)] = 0
     if bias.any():
-        raise ModelError(f"{where}: {BIAS} is not 0; the paper's projection, and heedful's, has no bias.")
+        raise ModelError(f"{path}: {BIAS} is not zero, but heedful's output projection has no bias.")
 
 
-def _require_sinusoids(theirs: Mapping[str, Tensor], config: ModelConfig, where: Path) -> None:
-    for name in _TABLES:
+def _require_sinusoids(theirs: Mapping[str, Tensor], config: ModelConfig, path: Path) -> None:
+    for name in _POSITION_TABLES:
         if name in theirs:
             table_TD = theirs[name].double()
             rows = table_TD.shape[0] if table_TD.ndim else 1
-            expected_TD = sinusoids(rows, config.d_model)[:, sines_then_cosines(config.d_model)]
+            expected_TD = sinusoids(rows, config.d_model)[:, marian_component_order(config.d_model)]
             if table_TD.shape != expected_TD.shape or not torch.allclose(table_TD, expected_TD, atol=0.01):
-                raise ModelError(
-                    f"{where}: {name} is not the table of sinusoids, and a model of heedful computes them."
-                )
+                raise ModelError(f"{path}: {name} is not sinusoidal. heedful imports only sinusoidal positions.")
 
 
-def _facts(content: Mapping[str, Any], path: Path) -> tuple[TextFacts, DecodingConfig]:
-    """What heedful wrote beside Marian's keys; for a directory of another origin, the defaults."""
-    own = content.get("heedful", {})
+def _read_text_and_decoding(content: Mapping[str, Any], path: Path) -> tuple[TextFacts, DecodingConfig]:
+    """Return the settings that heedful wrote into the config, or the defaults."""
+    heedful_section = content.get("heedful", {})
     try:
-        return build(TextFacts, own.get("text", {})), build(DecodingConfig, own.get("decoding", {}))
+        return build(TextFacts, heedful_section.get("text", {})), build(
+            DecodingConfig, heedful_section.get("decoding", {})
+        )
     except (AttributeError, TypeError, ValueError, OverflowError, ConfigError) as error:
         raise ModelError(f"{path} does not describe a model: {error}.") from None

@@ -1,4 +1,4 @@
-"""From a treebank to text that a model can be trained on: words and linearised trees, line by line, in three parts."""
+"""Convert a treebank to parallel text for training: words and linearized trees."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from heedful.errors import CorpusError
-from heedful.parsing.linearization import linearise
-from heedful.parsing.trees import bracketed, read_trees
+from heedful.parsing.linearization import linearize
+from heedful.parsing.trees import read_trees, to_bracketed
 from heedful.wording import plural
 
-PARTS = ("train", "valid", "test")
+SPLITS = ("train", "valid", "test")
 WORDS, TREES, GOLD = "words", "trees", "gold"
 SUFFIX = ".mrg"
 
-# The split of the Wall Street Journal that parsers are compared on, by section.
-_SECTIONS = {**{f"{number:02d}": "train" for number in range(2, 22)}, "22": "valid", "23": "test"}
+# The standard split of the Wall Street Journal, by section.
+_WSJ_SECTIONS = {**{f"{number:02d}": "train" for number in range(2, 22)}, "22": "valid", "23": "test"}
 
 
 @dataclass(frozen=True)
-class Part:
-    """What of a treebank went into one part."""
+class SplitSummary:
+    """The size of one split."""
 
     name: str
     files: int
@@ -34,51 +34,53 @@ class Part:
 
 
 def treebank_files(top: Path) -> list[Path]:
-    """All *.mrg below a directory, by name."""
+    """Return all .mrg files below a directory, sorted by path."""
     if not top.is_dir():
-        raise CorpusError(f"There is no directory {top}. Give the one that has the treebank's {SUFFIX} files.")
-    found = (Path(folder, name) for folder, _, names in os.walk(top) for name in names if name.endswith(SUFFIX))
-    return sorted(found)
-
-
-def split(files: list[Path]) -> dict[str, list[Path]]:
-    """Whole files, so that no article is in two parts.
-
-    Where they lie in folders 02 to 23, the sections of the Wall Street Journal: 02-21 train, 22 validation, 23 test.
-    Elsewhere by name: the last tenth test, the tenth before it validation, at least one file each.
-    """
-    by_section = [(_SECTIONS.get(path.parent.name), path) for path in files]
-    if set(PARTS) <= {part for part, _ in by_section}:
-        return {name: [path for part, path in by_section if part == name] for name in PARTS}
-    if len(files) < len(PARTS):
         raise CorpusError(
-            f"{len(files)} {SUFFIX} file{'s' * (len(files) != 1)} found; training, validation and test text need "
-            "at least one each."
+            f"There is no directory {top}. Give the directory that contains the treebank's {SUFFIX} files."
+        )
+    paths = (Path(folder, name) for folder, _, names in os.walk(top) for name in names if name.endswith(SUFFIX))
+    return sorted(paths)
+
+
+def split_files(files: list[Path]) -> dict[str, list[Path]]:
+    """Return the files of each split; whole files, so that no article is in two splits.
+
+    Files in directories named 02 to 23 follow the sections of the Wall Street Journal: 02-21 train, 22 validation,
+    23 test. Otherwise, sorted by path, the last tenth is test and the tenth before it validation.
+    """
+    by_section = [(_WSJ_SECTIONS.get(path.parent.name), path) for path in files]
+    if set(SPLITS) <= {split for split, _ in by_section}:
+        return {name: [path for split, path in by_section if split == name] for name in SPLITS}
+    if len(files) < len(SPLITS):
+        raise CorpusError(
+            f"{len(files)} {SUFFIX} file{'s' * (len(files) != 1)} found. Training, validation and test need "
+            "at least one file each: give a directory with three or more."
         )
     tenth = max(1, round(len(files) / 10))
     train = len(files) - 2 * tenth
     return {"train": files[:train], "valid": files[train : train + tenth], "test": files[train + tenth :]}
 
 
-def file_names() -> set[str]:
-    """The names of all that `write_parts` writes."""
-    return {f"{part}.{kind}" for part in PARTS for kind in (WORDS, TREES, GOLD)}
+def output_file_names() -> set[str]:
+    """Return the names of all files that `write_splits` writes."""
+    return {f"{split}.{kind}" for split in SPLITS for kind in (WORDS, TREES, GOLD)}
 
 
-def write_parts(parts: dict[str, list[Path]], out: Path) -> list[Part]:
-    """For each part: NAME.words and NAME.trees (the model's two sides) and NAME.gold (bracketed, to score by)."""
-    return [_write_part(name, files, out) for name, files in parts.items()]
+def write_splits(splits: dict[str, list[Path]], out: Path) -> list[SplitSummary]:
+    """Write NAME.words (source), NAME.trees (target) and NAME.gold (reference) per split."""
+    return [_write_split(name, files, out) for name, files in splits.items()]
 
 
-def _write_part(name: str, files: list[Path], out: Path) -> Part:
+def _write_split(name: str, files: list[Path], out: Path) -> SplitSummary:
     trees = [tree for path in files for tree in read_trees(path)]
     if not trees:
-        raise CorpusError(f"{files[0]} and the other files of the {name} part have no trees.")
-    _write(out / f"{name}.{WORDS}", (" ".join(tree.words) for tree in trees))
-    _write(out / f"{name}.{TREES}", (linearise(tree.brackets, tree.tags) for tree in trees))
-    _write(out / f"{name}.{GOLD}", map(bracketed, trees))
-    return Part(name, len(files), len(trees), sum(len(tree.words) for tree in trees))
+        raise CorpusError(f"{files[0]} and the other files of the {name} split have no trees. Give bracketed trees.")
+    _write_lines(out / f"{name}.{WORDS}", (" ".join(tree.words) for tree in trees))
+    _write_lines(out / f"{name}.{TREES}", (linearize(tree.brackets, tree.tags) for tree in trees))
+    _write_lines(out / f"{name}.{GOLD}", map(to_bracketed, trees))
+    return SplitSummary(name, len(files), len(trees), sum(len(tree.words) for tree in trees))
 
 
-def _write(path: Path, lines: Iterable[str]) -> None:
+def _write_lines(path: Path, lines: Iterable[str]) -> None:
     path.write_bytes("".join(f"{line}\n" for line in lines).encode("utf-8"))

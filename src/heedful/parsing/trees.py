@@ -1,7 +1,7 @@
-"""Constituency trees, and the bracketed files of a treebank that they are read from.
+"""Constituency trees, and a reader for bracketed treebank files.
 
-A tree is kept flat: its words, and its constituents as spans over them, outer before inner. Nothing here calls itself,
-so no nest is too deep.
+A tree is stored flat: its words, and its constituents as labelled spans, outer before inner. Nothing is recursive, so
+the depth of a tree is unlimited.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from typing import NamedTuple
 from heedful.errors import CorpusError
 from heedful.text.lines import read_lines
 
-ROOT = "TOP"  # the label of a root that had to be added
-TRACE = "-NONE-"  # the tag of what is not a word: the place that something was moved from, or left out of
+ROOT = "TOP"  # label of an added root
+TRACE_TAG = "-NONE-"  # tag of traces and other empty elements
 
 _TOKEN = re.compile(r"[()]|[^\s()]+")
-_AFTER_LABEL = re.compile(r"[-=|]")
+_FUNCTION_TAG_SEPARATOR = re.compile(r"[-=|]")
 
 
 class Bracket(NamedTuple):
-    """A constituent: words[start:end]."""
+    """A labelled constituent that spans words[start:end]."""
 
     label: str
     start: int
@@ -32,150 +32,163 @@ class Bracket(NamedTuple):
 
 @dataclass(frozen=True)
 class Tree:
-    """Every bracket has a label and at least one word; the first is the root, and has them all."""
+    """A sentence with its constituents.
+
+    Every bracket has a label and at least one word. The first bracket is the root and spans all words.
+    """
 
     words: tuple[str, ...]
-    tags: tuple[str, ...]  # a part of speech for each word
-    brackets: tuple[Bracket, ...]  # in the order in which they open
+    tags: tuple[str, ...]  # one part-of-speech tag per word
+    brackets: tuple[Bracket, ...]  # in the order of their opening brackets
 
 
 def read_trees(path: Path) -> Iterator[Tree]:
-    """The trees of a bracketed file (plain or .gz), without traces, function tags and indices.
+    """Yield the trees of a bracketed file (plain or .gz).
 
-    What is left without words is dropped, and so are brackets without a label, such as the outer one of each tree in
-    the Penn Treebank. Errors name file and line.
+    Traces, function tags, indices, empty constituents and unlabelled brackets (the outermost ones in the Penn
+    Treebank) are removed. Errors name the file and line.
     """
-    reader = _Reader(str(path))
-    for number, line in enumerate(read_lines(path), start=1):
+    reader = _BracketReader(str(path))
+    for line_number, line in enumerate(read_lines(path), start=1):
         for token in _TOKEN.findall(line):
-            tree = reader.take(token, number)
+            tree = reader.feed(token, line_number)
             if tree is not None and tree.words:
                 yield tree
-    reader.require_end()
+    reader.finish()
 
 
-def with_root(brackets: Sequence[Bracket], words: int) -> tuple[Bracket, ...]:
-    """The brackets themselves where the first has every word; otherwise below a new root."""
+def ensure_root(brackets: Sequence[Bracket], words: int) -> tuple[Bracket, ...]:
+    """Return the brackets, below a new root unless the first one spans every word."""
     if brackets and (brackets[0].start, brackets[0].end) == (0, words):
         return tuple(brackets)
     return (Bracket(ROOT, 0, words), *brackets)
 
 
-def bare_label(label: str) -> str:
-    """NP-SBJ-1, NP=2 and NP|QP are NP; -LRB- and its like stay."""
-    return label if label.startswith("-") else _AFTER_LABEL.split(label, maxsplit=1)[0]
+def strip_function_tags(label: str) -> str:
+    """Return NP for NP-SBJ-1, NP=2 and NP|QP; keep labels such as -LRB-."""
+    return label if label.startswith("-") else _FUNCTION_TAG_SEPARATOR.split(label, maxsplit=1)[0]
 
 
-def steps(brackets: Sequence[Bracket], words: int) -> Iterator[tuple[str, str | int]]:
-    """A tree from left to right: ("open", label), ("word", its place), ("close", label)."""
-    opened: list[Bracket] = []
-    coming = 0
-    for place in range(words + 1):
-        while opened and opened[-1].end == place:
-            yield "close", opened.pop().label
-        while coming < len(brackets) and brackets[coming].start == place:
-            opened.append(brackets[coming])
-            coming += 1
-            yield "open", opened[-1].label
-        if place < words:
-            yield "word", place
+def traverse(brackets: Sequence[Bracket], words: int) -> Iterator[tuple[str, str | int]]:
+    """Yield ("open", label), ("word", index) and ("close", label) from left to right."""
+    open_brackets: list[Bracket] = []
+    following = 0
+    for position in range(words + 1):
+        while open_brackets and open_brackets[-1].end == position:
+            yield "close", open_brackets.pop().label
+        while following < len(brackets) and brackets[following].start == position:
+            open_brackets.append(brackets[following])
+            following += 1
+            yield "open", open_brackets[-1].label
+        if position < words:
+            yield "word", position
 
 
-def bracketed(tree: Tree) -> str:
-    """(S (NP (DT the) (NN dog)) (VP (VBZ barks))): one line, as evalb and others read it."""
+def to_bracketed(tree: Tree) -> str:
+    """Return a tree on one line, as EVALB reads it: (S (NP (DT the) (NN dog)) ...)."""
     parts = []
-    for kind, what in steps(tree.brackets, len(tree.words)):
-        if isinstance(what, int):
-            parts.append(f" ({tree.tags[what]} {tree.words[what]})")
+    for kind, item in traverse(tree.brackets, len(tree.words)):
+        if isinstance(item, int):
+            parts.append(f" ({tree.tags[item]} {tree.words[item]})")
         else:
-            parts.append(f" ({what}" if kind == "open" else ")")
+            parts.append(f" ({item}" if kind == "open" else ")")
     return "".join(parts)[1:]
 
 
 @dataclass
-class _Open:
-    """A bracket that is not closed yet; whether it is a constituent or a word with its tag is not known at first."""
+class _OpenBracket:
+    """An open bracket, which becomes a constituent or a tagged word."""
 
     line: int
-    start: int  # words before it
+    start: int  # number of words before it
     label: str | None = None
     word: str | None = None
-    inner: bool = False  # has brackets of its own
+    has_children: bool = False
 
 
-class _Reader:
-    """Takes a file's tokens one by one; the token that closes a tree gives it back."""
+class _BracketReader:
+    """Builds trees from the tokens of a file."""
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._begin()
+        self._reset()
 
-    def _begin(self) -> None:
-        self._open: list[_Open] = []
+    def _reset(self) -> None:
+        self._open_brackets: list[_OpenBracket] = []
         self._words: list[str] = []
         self._tags: list[str] = []
-        self._found: list[Bracket | None] = []  # None keeps the place of one that is not closed yet
-        self._places: list[int] = []  # in `_found`, of what is open
+        self._brackets: list[Bracket | None] = []  # None: not closed yet
+        self._open_indices: list[int] = []  # indices of open brackets in `_brackets`
 
-    def take(self, token: str, line: int) -> Tree | None:
+    def feed(self, token: str, line: int) -> Tree | None:
+        """Process one token; return the tree that it completes, if any."""
         if token == "(":
-            self._take_open(line)
+            self._open_bracket(line)
         elif token == ")":
-            self._take_close(line)
-            return self._finished()
+            self._close_bracket(line)
+            return self._completed_tree()
         else:
-            self._take_text(token, line)
+            self._add_text(token, line)
         return None
 
-    def require_end(self) -> None:
-        if self._open:
-            raise self._error(self._open[0].line, "the tree that begins here does not end: a ) is missing")
+    def finish(self) -> None:
+        """Raise if the last tree is not complete."""
+        if self._open_brackets:
+            raise self._error(self._open_brackets[0].line, "this tree is not closed; add the missing )")
 
-    def _take_open(self, line: int) -> None:
-        if self._open:
-            outer = self._open[-1]
+    def _open_bracket(self, line: int) -> None:
+        if self._open_brackets:
+            outer = self._open_brackets[-1]
             if outer.word is not None:
-                raise self._error(line, f'a ( behind the word "{outer.word}": a word stands alone with its tag')
-            outer.inner = True
-        self._open.append(_Open(line, len(self._words)))
-        self._places.append(len(self._found))
-        self._found.append(None)
+                raise self._error(
+                    line, f'unexpected ( after the word "{outer.word}"; a bracket holds either one word or brackets'
+                )
+            outer.has_children = True
+        self._open_brackets.append(_OpenBracket(line, len(self._words)))
+        self._open_indices.append(len(self._brackets))
+        self._brackets.append(None)
 
-    def _take_text(self, token: str, line: int) -> None:
-        if not self._open:
-            raise self._error(line, f'"{token}" stands outside of any bracket')
-        inner = self._open[-1]
-        if inner.inner:
-            raise self._error(line, f'the word "{token}" has no tag of its own: (TAG {token}) is expected')
+    def _add_text(self, token: str, line: int) -> None:
+        if not self._open_brackets:
+            raise self._error(line, f'"{token}" is outside any bracket; write (TAG {token}) inside a tree')
+        inner = self._open_brackets[-1]
+        if inner.has_children:
+            raise self._error(line, f'the word "{token}" has no tag; write (TAG {token})')
         if inner.label is None:
             inner.label = token
         elif inner.word is None:
             inner.word = token
         else:
-            raise self._error(line, f'two words in one bracket, "{inner.word}" and "{token}"')
+            raise self._error(
+                line, f'two words in one bracket, "{inner.word}" and "{token}"; give each word its own tag'
+            )
 
-    def _take_close(self, line: int) -> None:
-        if not self._open:
-            raise self._error(line, "a ) that closes nothing")
-        closed, place = self._open.pop(), self._places.pop()
+    def _close_bracket(self, line: int) -> None:
+        if not self._open_brackets:
+            raise self._error(line, "unmatched ); remove it or add the missing (")
+        closed, index = self._open_brackets.pop(), self._open_indices.pop()
         label = closed.label or ""
-        if closed.inner:
-            self._found[place] = Bracket(bare_label(label), closed.start, len(self._words))
+        if closed.has_children:
+            self._brackets[index] = Bracket(strip_function_tags(label), closed.start, len(self._words))
         elif closed.word is None:
-            raise self._error(line, f"({label}) has nothing in it: a word or brackets are expected")
+            raise self._error(line, f"({label}) is empty; a bracket needs a word or brackets")
         else:
-            self._found.pop()
-            if label != TRACE:
+            self._brackets.pop()
+            if label != TRACE_TAG:
                 self._words.append(closed.word)
                 self._tags.append(label)
 
-    def _finished(self) -> Tree | None:
-        if self._open:
+    def _completed_tree(self) -> Tree | None:
+        if self._open_brackets:
             return None
-        kept = [one for one in self._found if one is not None and one.label and one.end > one.start]
-        tree = Tree(tuple(self._words), tuple(self._tags), with_root(kept, len(self._words)))
-        self._begin()
+        kept = [
+            bracket
+            for bracket in self._brackets
+            if bracket is not None and bracket.label and bracket.end > bracket.start
+        ]
+        tree = Tree(tuple(self._words), tuple(self._tags), ensure_root(kept, len(self._words)))
+        self._reset()
         return tree
 
-    def _error(self, line: int, what: str) -> CorpusError:
-        return CorpusError(f"{self.name}:{line}: {what}.")
+    def _error(self, line: int, problem: str) -> CorpusError:
+        return CorpusError(f"{self.name}:{line}: {problem}.")

@@ -1,12 +1,12 @@
-"""Pairs written by hand, each of which the grammar must make word for word, and only so."""
+"""Hand-written pairs that the grammar must derive exactly, and sentences it must not."""
 
 import pytest
 
-from heedful.grammar import PHENOMENA, derivable
-from heedful.grammar.derive import derivations
-from heedful.grammar.pair import realise
+from heedful.grammar import PHENOMENA, is_derivable
+from heedful.grammar.derivations import derivations
+from heedful.grammar.sentence_pair import realise
 
-BY_HAND = {
+HAND_WRITTEN = {
     "accusative-preposition": [
         ("The boy is running through the forest.", "Der Junge läuft durch den Wald."),
         ("We ran around the old church yesterday.", "Wir sind gestern um die alte Kirche gelaufen."),
@@ -267,29 +267,29 @@ BY_HAND = {
         ),
         ("They promised to listen to her.", "Sie haben versprochen, ihr zuzuhören."),
     ],
-}  # a German side of None: not a sentence of this grammar
-MADE = [(name, *pair) for name, rows in BY_HAND.items() for pair in rows if pair[1] is not None]
-NOT_MADE = [pair[0] for rows in BY_HAND.values() for pair in rows if pair[1] is None]
+}  # German is None: the grammar must not derive the sentence
+DERIVABLE = [(name, *pair) for name, rows in HAND_WRITTEN.items() for pair in rows if pair[1] is not None]
+NOT_DERIVABLE = [pair[0] for rows in HAND_WRITTEN.values() for pair in rows if pair[1] is None]
 
 
 def test_every_phenomenon_is_covered():
-    assert set(BY_HAND) == set(PHENOMENA)
-    assert len(MADE) >= 80
+    assert set(HAND_WRITTEN) == set(PHENOMENA)
+    assert len(DERIVABLE) >= 80
 
 
-@pytest.mark.parametrize(("phenomenon", "english", "german"), MADE)
-def test_pair_by_hand_is_derivable_word_for_word(phenomenon, english, german):
-    made = [realise(structure) for structure in derivations(english)]
-    assert {pair.german for pair in made} == {german}
-    assert all(phenomenon in pair.phenomena for pair in made)
+@pytest.mark.parametrize(("phenomenon", "english", "german"), DERIVABLE)
+def test_hand_written_pair_is_derived_exactly(phenomenon, english, german):
+    derived = [realise(structure) for structure in derivations(english)]
+    assert {pair.german for pair in derived} == {german}
+    assert all(phenomenon in pair.phenomena for pair in derived)
 
 
-@pytest.mark.parametrize("english", NOT_MADE)
-def test_other_sentences_are_not_derivable(english):
+@pytest.mark.parametrize("english", NOT_DERIVABLE)
+def test_sentence_outside_the_grammar_is_not_derivable(english):
     assert list(derivations(english)) == []
 
 
-def test_derivable_means_this_translation_and_no_other():
-    assert derivable("We see the boy.", "Wir sehen den Jungen.")
-    assert not derivable("We see the boy.", "Wir sehen den Junge.")
-    assert not derivable("We see the boy.", "Wir sehen der Jungen.")
+def test_only_the_correct_translation_is_derivable():
+    assert is_derivable("We see the boy.", "Wir sehen den Jungen.")
+    assert not is_derivable("We see the boy.", "Wir sehen den Junge.")
+    assert not is_derivable("We see the boy.", "Wir sehen der Jungen.")

@@ -1,4 +1,4 @@
-"""Sentences as Argos Translate cuts them: by its own reader, with our network."""
+"""The ONNX sentence splitter, run by minisbd as Argos Translate does."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from heedful.interop.splitter import splitter
+from heedful.interop.sentence_splitter_onnx import build_sentence_splitter
 
 
 @pytest.fixture(scope="module")
 def detector(tmp_path_factory: pytest.TempPathFactory) -> Any:
     minisbd = pytest.importorskip("minisbd")
     path = tmp_path_factory.mktemp("minisbd") / "en.onnx"
-    path.write_bytes(splitter())
+    path.write_bytes(build_sentence_splitter())
     return minisbd.SBDetect(str(path), use_gpu=False, max_threads=1)
 
 
-CUT = [
+SPLIT = [
     ["One sentence."],
     ["No full stop"],
     ["One sentence.", "And another one!", "A third?", "Yes"],
@@ -33,7 +33,7 @@ CUT = [
     ["यह है।", "वह है।"],
     ["Это так.", "Да."],
 ]
-WHOLE = [
+UNSPLIT = [
     "It is e.g. small and so on.",
     "Mr. Smith met J. Jones and Dr. Brown.",
     "We met Mr. Smith.",
@@ -44,31 +44,31 @@ WHOLE = [
 ]
 
 
-@pytest.mark.parametrize("sentences", CUT, ids=lambda sentences: sentences[0])
-def test_where_sentences_end(detector: Any, sentences: list[str]) -> None:
-    east = any("\u3000" <= character <= "\uffef" for character in sentences[0])
-    text = ("" if east else " ").join(sentences)
+@pytest.mark.parametrize("sentences", SPLIT, ids=lambda sentences: sentences[0])
+def test_sentence_boundaries(detector: Any, sentences: list[str]) -> None:
+    without_spaces = any("\u3000" <= character <= "\uffef" for character in sentences[0])
+    text = ("" if without_spaces else " ").join(sentences)
     assert detector.sentences(text) == sentences
 
 
-@pytest.mark.parametrize("text", WHOLE)
-def test_where_none_ends(detector: Any, text: str) -> None:
+@pytest.mark.parametrize("text", UNSPLIT)
+def test_no_boundary_inside_a_sentence(detector: Any, text: str) -> None:
     assert detector.sentences(text) == [text]
 
 
-def test_nothing_is_lost_of_a_long_text(detector: Any) -> None:
-    """Longer than the thousand characters that it is read in."""
+def test_long_text_is_split_without_loss(detector: Any) -> None:
+    """minisbd processes text in chunks of 1,000 characters."""
     sentences = [f"This is sentence number {number:04d}." for number in range(200)]
     assert detector.sentences(" ".join(sentences)) == sentences
     long = "word " * 1_000 + "end."
     assert " ".join(detector.sentences(long)).replace(" ", "") == long.replace(" ", "")
 
 
-def test_paragraphs_and_nothing(detector: Any) -> None:
+def test_paragraphs_and_empty_text(detector: Any) -> None:
     assert detector.sentences("One. Two.\n\nThree.") == ["One.", "Two.", "Three."]
     assert detector.sentences("") == []
 
 
-def test_it_is_small_and_always_the_same(tmp_path: Path) -> None:
-    assert splitter() == splitter()
-    assert len(splitter()) < 200_000
+def test_model_is_small_and_deterministic(tmp_path: Path) -> None:
+    assert build_sentence_splitter() == build_sentence_splitter()
+    assert len(build_sentence_splitter()) < 200_000

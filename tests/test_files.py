@@ -103,8 +103,10 @@ def test_clearing_removes_leftovers_only(tmp_path):
 
 
 def test_clearing_nothing(tmp_path):
+    (tmp_path / "kept").touch()
     clear_unfinished(tmp_path)
     clear_unfinished(tmp_path / "none")
+    assert [path.name for path in tmp_path.iterdir()] == ["kept"]
 
 
 class Killed(BaseException):

@@ -102,6 +102,13 @@ def test_finished_sentences_leave_the_batch(beam: int, steps: list[int]) -> None
     assert all(rows % beam == 0 for rows in steps)
 
 
+def test_rows_are_taken_away_when_more_than_an_eighth_is_free(steps: list[int]) -> None:
+    """A sentence ends with each step: of 16 rows 3 must be free, of 8 to 15 rows 2, of fewer 1."""
+    model = speaks_always(random_model(1, 8), token=6, never=EOS)
+    beam_search(model, random_sources(1, 8, list(range(1, 17))), beam=1, max_extra=0)
+    assert steps == [16, 16, 16, 13, 13, 11, 11, 9, 9, 7, 6, 5, 4, 3, 2, 1]
+
+
 @pytest.mark.parametrize("max_extra", [0, 3])
 @pytest.mark.parametrize("beam", [1, 3])
 def test_the_limit_is_source_tokens_and_max_extra(beam: int, max_extra: int) -> None:

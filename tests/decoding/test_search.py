@@ -90,6 +90,16 @@ def test_stopping_early_changes_nothing(first: int, steps: list[int]) -> None:
     assert taken < needed  # otherwise nothing was tested
 
 
+@pytest.mark.parametrize("seed", [32, 143, 179])
+def test_a_hypothesis_that_is_behind_may_win_by_its_length(seed: int) -> None:
+    """With α = 2 and fewer than W finished, the search must not end when the best live one is behind as it stands."""
+    model = random_model(seed, 9, peak=1.0 + seed % 4)
+    [source] = random_sources(seed, 9, [3])
+    for beam in (4, 6):
+        found = beam_search(model, [source], beam, alpha=2.0, max_extra=12)[0]
+        assert_same(found, plain_beam(model, source, 15, beam, alpha=2.0)[0][:1])
+
+
 @pytest.mark.parametrize("beam", [1, 4])
 def test_finished_sentences_leave_the_batch(beam: int, steps: list[int]) -> None:
     model = random_model(5, 12, peak=3.0)

@@ -202,8 +202,17 @@ def test_against_torch_functional_with_separate_projections() -> None:
         k_proj_weight=ours.key.weight,
         v_proj_weight=ours.value.weight,
     )
-    output, _ = ours(x, ours.keys_values(memory))
+    output, weights = ours(x, ours.keys_values(memory))
     torch.testing.assert_close(output, expected.transpose(0, 1), **TOLERANCE)
+    assert weights is None  # unless they are asked for
+
+
+def test_the_causal_mask_is_made_where_the_states_are() -> None:
+    """As on a GPU: torch refuses a mask on another device."""
+    ours, x = MultiHeadAttention(small()).to("meta"), torch.zeros(2, 5, 12, device="meta", dtype=torch.float64)
+    _, weights = ours.double()(x, ours.keys_values(x), causal=True, want_weights=True)
+    assert weights is not None
+    assert (weights.shape, weights.device.type) == ((2, 3, 5, 5), "meta")
 
 
 @pytest.mark.parametrize(("h", "d_k", "d_v"), [(3, 2, 5), (5, 4, 1), (1, 7, 12)])

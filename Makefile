@@ -8,7 +8,7 @@ JOEYNMT := .venv-bench-joeynmt
 LIBRE   := .venv-libretranslate
 MODEL   := runs/demo
 
-.PHONY: setup demo test test-slow test-docs check docs faults faults-night lab distributed browser formats bench bench-serve clean
+.PHONY: setup demo test test-slow test-docs check docs faults faults-night lab distributed browser formats mutants bench bench-serve clean
 
 setup: $(READY)
 
@@ -76,6 +76,12 @@ $(LIBRE)/.ready: Makefile
 	@$(LIBRE)/bin/pip install --quiet --disable-pip-version-check libretranslate==1.9.6 libretranslatepy==2.1.4 && touch $@ || \
 	  { echo "left out, because it does not install: libretranslate"; rm -f $(LIBRE)/bin/libretranslate; }
 
+# One change at a time in attention, loss, search and the manifest: does a test notice? CONTRIBUTING.md.
+mutants: setup
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[mutants]'
+	rm -rf mutants
+	OMP_NUM_THREADS=1 $(BIN)/python tests/mutants.py
+
 # Beside the peers, each as it installs: docs/results/performance.md. A peer that does not install is left out, and said so.
 # DATA_ROOT=DIR: train on Multi30k instead of the built-in pair. MODEL=RUN: decode with this model instead of the
 # demo's (with DATA_ROOT, Multi30k's test set). QUICK=1: a smoke run of training that writes nothing.
@@ -122,4 +128,4 @@ check: setup
 	$(BIN)/mypy
 
 clean:
-	rm -rf $(VENV) $(BENCH) $(JOEYNMT) $(LIBRE) docs/_build runs .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(BENCH) $(JOEYNMT) $(LIBRE) docs/_build runs mutants .mypy_cache .ruff_cache .pytest_cache

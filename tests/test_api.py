@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -95,16 +97,17 @@ def test_training_from_python(tmp_path: Path) -> None:
     assert heedful.load(run.path).translate("a").tokens is not None
 
 
-def test_mistakes_are_one_kind_of_exception(tmp_path: Path) -> None:
-    for mistake in (
-        lambda: heedful.load(tmp_path / "nowhere"),
-        lambda: heedful.load(tmp_path, device="tpu"),
-        lambda: heedful.train(tmp_path / "nowhere.toml", out=tmp_path / "run"),
-        lambda: heedful.train(out=tmp_path / "run", overrides={"training.stps": 1}),
-        lambda: heedful.train(out=tmp_path / "run", overrides={"steps": 1}),
-        lambda: heedful.presets.named("bse"),
-    ):
-        with pytest.raises(heedful.HeedfulError):
+def test_mistakes_are_one_kind_of_exception(tmp_path: Path, tiny_run: Path) -> None:
+    mistakes: dict[str, Callable[[], object]] = {
+        "nowhere": lambda: heedful.load(tmp_path / "nowhere"),
+        "tpu": lambda: heedful.load(tiny_run, device="tpu"),
+        "nowhere.toml": lambda: heedful.train(tmp_path / "nowhere.toml", out=tmp_path / "run"),
+        'no key "stps"': lambda: heedful.train(out=tmp_path / "run", overrides={"training.stps": 1}),
+        'no section "steps"': lambda: heedful.train(out=tmp_path / "run", overrides={"steps": 1}),
+        "bse": lambda: heedful.presets.named("bse"),
+    }
+    for named, mistake in mistakes.items():
+        with pytest.raises(heedful.HeedfulError, match=re.escape(named)):
             mistake()
 
 

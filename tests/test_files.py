@@ -221,8 +221,10 @@ def test_a_killed_removal_can_be_finished(tmp_path, monkeypatch):
 
 
 def test_clearing_nothing(tmp_path):
+    (tmp_path / "kept").touch()
     clear_unfinished(tmp_path)
     clear_unfinished(tmp_path / "none")
+    assert [path.name for path in tmp_path.iterdir()] == ["kept"]
 
 
 def test_death_between_the_two_renames_loses_nothing(tmp_path, monkeypatch):

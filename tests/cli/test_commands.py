@@ -254,6 +254,7 @@ def test_score_agrees_with_the_search(heedful: Program, model: Path, tmp_path: P
     (tmp_path / "s").write_text("a b c\nd e\n")
     (tmp_path / "t").write_text(heedful("translate", model, "--input", tmp_path / "s").out)
     rows = heedful("translate", model, "--input", tmp_path / "s", "--scores", "--alpha", "0").out.splitlines()
+    assert len(rows) == 2
     if [row.split("\t")[1] for row in rows] != (tmp_path / "t").read_text().splitlines():
         (tmp_path / "t").write_text("".join(row.split("\t")[1] + "\n" for row in rows))
     scored = heedful("score", model, "--source", tmp_path / "s", "--target", tmp_path / "t").out.splitlines()

@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from heedful.cli.main import build_parser
 from tasks import Program
 
 COMMANDS = ("train", "translate", "evaluate", "score", "average", "info", "treebank")
+TESTED_ELSEWHERE = ("attend", "demo", "export", "import", "lab", "serve")
 
 
 @pytest.fixture
@@ -270,6 +272,7 @@ def test_a_mistake_is_answered_with_one_message(
 
 
 def test_every_command_is_among_the_mistakes() -> None:
+    assert sorted([*COMMANDS, *TESTED_ELSEWHERE]) == sorted(build_parser()[1])
     for command in COMMANDS:
         codes = {code for line, code, _ in MISTAKES if line.split()[:1] == [command]}
         assert codes == {2, 3}, command

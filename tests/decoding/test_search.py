@@ -18,7 +18,9 @@ from random_models import (
 )
 
 from heedful.config import EOS
+from heedful.decoding import search as search_module
 from heedful.decoding.cache import DecoderCache
+from heedful.decoding.decoder import SearchDecoder
 from heedful.decoding.search import Hypothesis, beam_search, length_penalty
 
 ALPHAS = (0.0, 0.3, 0.6, 1.0, 2.0)
@@ -88,6 +90,16 @@ def test_stopping_early_changes_nothing(first: int, steps: list[int]) -> None:
     assert taken < needed  # otherwise nothing was tested
 
 
+@pytest.mark.parametrize("seed", [32, 143, 179])
+def test_a_hypothesis_that_is_behind_may_win_by_its_length(seed: int) -> None:
+    """With α = 2 and fewer than W finished, the search must not end when the best live one is behind as it stands."""
+    model = random_model(seed, 9, peak=1.0 + seed % 4)
+    [source] = random_sources(seed, 9, [3])
+    for beam in (4, 6):
+        found = beam_search(model, [source], beam, alpha=2.0, max_extra=12)[0]
+        assert_same(found, plain_beam(model, source, 15, beam, alpha=2.0)[0][:1])
+
+
 @pytest.mark.parametrize("beam", [1, 4])
 def test_finished_sentences_leave_the_batch(beam: int, steps: list[int]) -> None:
     model = random_model(5, 12, peak=3.0)
@@ -98,6 +110,13 @@ def test_finished_sentences_leave_the_batch(beam: int, steps: list[int]) -> None
     assert steps == sorted(steps, reverse=True)
     assert len(set(steps)) > 2
     assert all(rows % beam == 0 for rows in steps)
+
+
+def test_rows_are_taken_away_when_more_than_an_eighth_is_free(steps: list[int]) -> None:
+    """A sentence ends with each step: of 16 rows 3 must be free, of 8 to 15 rows 2, of fewer 1."""
+    model = speaks_always(random_model(1, 8), token=6, never=EOS)
+    beam_search(model, random_sources(1, 8, list(range(1, 17))), beam=1, max_extra=0)
+    assert steps == [16, 16, 16, 13, 13, 11, 11, 9, 9, 7, 6, 5, 4, 3, 2, 1]
 
 
 @pytest.mark.parametrize("max_extra", [0, 3])
@@ -162,6 +181,38 @@ def test_a_model_of_not_a_numbers_ends(beam: int) -> None:
     with torch.no_grad():
         model.embedding.weight_VD.fill_(math.nan)
     assert beam_search(model, random_sources(1, 8, [3, 1]), beam, max_extra=4) == [[], []]
+
+
+def test_the_defaults_are_the_settings_of_section_6_1() -> None:
+    """Beam 4, α = 0.6, at most 50 tokens more than the source; the best hypothesis of all sentences at once."""
+    for seed in range(12):
+        model = random_model(seed, 9, peak=1.5 + seed % 3)
+        [source] = random_sources(seed, 9, [4])
+        assert_same(beam_search(model, [source])[0], plain_beam(model, source, 54, beam=4, alpha=0.6)[0][:1])
+    endless = speaks_always(random_model(1, 8), token=6, never=EOS)
+    assert [len(best.ids) for [best] in beam_search(endless, random_sources(1, 8, [5, 1]))] == [55, 51]
+
+
+def test_a_decoder_that_is_ready_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, other = random_model(1, 9), random_model(2, 9)
+    sources = random_sources(1, 9, [4, 2])
+    expected = beam_search(model, sources)
+    decoder = SearchDecoder(model)
+    monkeypatch.setattr(search_module, "SearchDecoder", lambda _: SearchDecoder(other))
+    assert beam_search(model, sources, decoder=decoder) == expected
+    assert beam_search(model, sources) != expected  # with the other model's decoder
+
+
+def test_nothing_is_kept_for_a_backward_pass() -> None:
+    model, seen = random_model(1, 9), []
+    original = model.encode
+    model.encode = lambda source: (seen.append(torch.is_inference_mode_enabled()), original(source))[1]  # type: ignore[method-assign]
+    beam_search(model, random_sources(1, 9, [3]))
+    assert seen == [True]
+
+
+def test_no_sentences() -> None:
+    assert beam_search(random_model(1, 9), []) == []
 
 
 def test_length_penalty() -> None:

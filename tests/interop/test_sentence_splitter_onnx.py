@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -69,6 +71,12 @@ def test_paragraphs_and_empty_text(detector: Any) -> None:
     assert detector.sentences("") == []
 
 
-def test_model_is_small_and_deterministic(tmp_path: Path) -> None:
-    assert build_sentence_splitter() == build_sentence_splitter()
+def test_model_is_small_and_the_same_in_every_process() -> None:
+    program = (
+        "import sys; from heedful.interop.sentence_splitter_onnx import build_sentence_splitter as build; "
+        "sys.stdout.buffer.write(build())"
+    )
+    environment = {**os.environ, "PYTHONHASHSEED": "1"}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, check=True)
+    assert done.stdout == build_sentence_splitter()
     assert len(build_sentence_splitter()) < 200_000

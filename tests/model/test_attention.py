@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -10,8 +12,10 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_twins import causal, randomised, small, twin_attention
 
+from heedful.model import attention as attention_module
 from heedful.model.attention import (
     MultiHeadAttention,
+    attention,
     causal_mask,
     fast_attention,
     plain_attention,
@@ -89,6 +93,33 @@ def test_gradient_of_fast_attention_is_that_of_plain_attention(d_v: int) -> None
 def test_causal_mask_lets_a_position_see_itself_and_those_before_it() -> None:
     mask = causal_mask(4, torch.device("cpu"))
     assert mask.tolist() == [[s <= t for s in range(4)] for t in range(4)]
+    assert causal_mask(4, torch.device("meta")).device.type == "meta"
+
+
+@pytest.mark.parametrize("length", [5, 100])
+@pytest.mark.parametrize("kind", ["open", "padded", "causal"])
+def test_attention_is_the_formula_for_short_and_long_sequences(kind: str, length: int) -> None:
+    q, k, v = (normal(2, 2, length, 4, seed=seed) for seed in (5, 6, 7))
+    padding = (torch.arange(length) < torch.tensor([length, 3])[:, None])[:, None, None, :]
+    masks = {"open": None, "padded": padding, "causal": causal_mask(length, torch.device("cpu"))}
+    expected, _ = plain_attention(q, k, v, masks[kind])
+    given: dict[str, Any] = {"open": {}, "padded": {"mask": padding}, "causal": {"causal": True}}[kind]
+    torch.testing.assert_close(attention(q, k, v, **given), expected, **TOLERANCE)
+
+
+def test_long_sequences_and_other_devices_take_the_fast_attention(monkeypatch: pytest.MonkeyPatch) -> None:
+    shapes: list[tuple[int, int]] = []
+
+    def watched(q: Tensor, k: Tensor, v: Tensor, *options: Any) -> Tensor:
+        shapes.append((q.shape[2], k.shape[2]))
+        return fast_attention(q, k, v, *options)
+
+    monkeypatch.setattr(attention_module, "fast_attention", watched)
+    for T, S in ((96, 96), (97, 96), (96, 97), (1, 9_216), (1, 9_217)):
+        attention(normal(1, 2, T, 3), normal(1, 2, S, 3), normal(1, 2, S, 3))
+    assert shapes == [(97, 96), (96, 97), (1, 9_217)]
+    attention(*(torch.zeros(1, 2, 5, 3, device="meta") for _ in range(3)))
+    assert shapes[3:] == [(5, 5)]
 
 
 def test_gradient_of_plain_attention_by_finite_differences() -> None:
@@ -97,13 +128,35 @@ def test_gradient_of_plain_attention_by_finite_differences() -> None:
     assert torch.autograd.gradcheck(lambda q, k, v: plain_attention(q, k, v, mask)[0], inputs)
 
 
-def test_dropout_on_the_weights_keeps_their_mean() -> None:
+@pytest.mark.parametrize("T", [10, 100])
+@pytest.mark.parametrize("function", [plain_attention, fast_attention, attention])
+def test_dropout_on_the_weights_keeps_their_mean(
+    function: Callable[..., Tensor | tuple[Tensor, Tensor]], T: int
+) -> None:
     torch.manual_seed(0)
-    ones = torch.ones(200, 4, 10, 1, dtype=torch.float64)
-    dropped, weights = plain_attention(normal(200, 4, 10, 3), normal(200, 4, 10, 3, seed=1), ones, dropout=0.3)
-    assert dropped.std() > 0.1
+    B = 4_000 // T
+    ones = torch.ones(B, 4, T, 1, dtype=torch.float64)
+    found = function(normal(B, 4, T, 3), normal(B, 4, T, 3, seed=1), ones, dropout=0.3)
+    dropped = found[0] if isinstance(found, tuple) else found
+    assert dropped.std() > 0.05
     assert dropped.mean().item() == pytest.approx(1.0, abs=0.01)
-    torch.testing.assert_close(weights.sum(-1), ones[..., 0])  # the weights that are shown are those before dropout
+    if isinstance(found, tuple):  # the weights that are shown are those before dropout
+        torch.testing.assert_close(found[1].sum(-1), ones[..., 0])
+
+
+@pytest.mark.parametrize("d_v", [2, 4, 9])
+def test_fast_attention_gives_torch_one_width(d_v: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The wider of d_k and d_v for all three: otherwise torch computes all weights at once."""
+    widths: list[int] = []
+    original = F.scaled_dot_product_attention
+
+    def watched(*qkv: Tensor, **options: Any) -> Tensor:
+        widths.extend(x.shape[-1] for x in qkv)
+        return original(*qkv, **options)
+
+    monkeypatch.setattr(F, "scaled_dot_product_attention", watched)
+    fast_attention(normal(1, 2, 5, 4), normal(1, 2, 6, 4), normal(1, 2, 6, d_v))
+    assert widths == [max(4, d_v)] * 3
 
 
 @pytest.mark.parametrize("want_weights", [False, True], ids=["fast", "plain"])
@@ -149,8 +202,17 @@ def test_against_torch_functional_with_separate_projections() -> None:
         k_proj_weight=ours.key.weight,
         v_proj_weight=ours.value.weight,
     )
-    output, _ = ours(x, ours.keys_values(memory))
+    output, weights = ours(x, ours.keys_values(memory))
     torch.testing.assert_close(output, expected.transpose(0, 1), **TOLERANCE)
+    assert weights is None  # unless they are asked for
+
+
+def test_the_causal_mask_is_made_where_the_states_are() -> None:
+    """As on a GPU: torch refuses a mask on another device."""
+    ours, x = MultiHeadAttention(small()).to("meta"), torch.zeros(2, 5, 12, device="meta", dtype=torch.float64)
+    _, weights = ours.double()(x, ours.keys_values(x), causal=True, want_weights=True)
+    assert weights is not None
+    assert (weights.shape, weights.device.type) == ((2, 3, 5, 5), "meta")
 
 
 @pytest.mark.parametrize(("h", "d_k", "d_v"), [(3, 2, 5), (5, 4, 1), (1, 7, 12)])

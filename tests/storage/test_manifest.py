@@ -38,6 +38,26 @@ def test_has_length_and_sha256_of_every_file(directory: Path) -> None:
     assert written["files"] == {name: honest(directory, name) for name in ("notes", "weights")}
 
 
+def test_its_own_digest_is_of_all_entries(directory: Path) -> None:
+    path = directory / "MANIFEST.json"
+    written = json.loads(path.read_text())
+    forge(directory, written["files"])
+    assert json.loads(path.read_text())["digest"] == written["digest"]
+    del written["files"]["notes"]  # what is left is true
+    path.write_text(json.dumps(written))
+    with pytest.raises(ModelError, match="its digest does not fit its content"):
+        verify_manifest(directory, (), ModelError)
+
+
+def test_the_order_of_entries_does_not_matter(directory: Path) -> None:
+    path = directory / "MANIFEST.json"
+    written = json.loads(path.read_text())
+    expected = verify_manifest(directory, (), ModelError)
+    files = {name: dict(reversed(facts.items())) for name, facts in reversed(written["files"].items())}
+    path.write_text(json.dumps({**written, "files": files}))
+    assert verify_manifest(directory, (), ModelError) == expected
+
+
 def test_verification_returns_the_digests(directory: Path) -> None:
     expected = {name: honest(directory, name)["sha256"] for name in ("notes", "weights")}
     assert verify_manifest(directory, ("weights",), ModelError) == expected
@@ -91,6 +111,26 @@ def test_what_is_missing_is_named(directory: Path) -> None:
         verify_manifest(directory, (), ModelError)
     (directory / "MANIFEST.json").unlink()
     with pytest.raises(ModelError, match=r"MANIFEST\.json is missing"):
+        verify_manifest(directory, (), ModelError)
+
+
+def test_a_json_file_has_at_most_a_million_bytes(tmp_path: Path) -> None:
+    (tmp_path / "notes.json").write_bytes(b" " * 1_000_000)
+    (tmp_path / "weights").write_bytes(bytes(1_000_001))
+    write_manifest(tmp_path)
+    assert verify_manifest(tmp_path, ("notes.json", "weights"), ModelError).keys() == {"notes.json", "weights"}
+    (tmp_path / "notes.json").write_bytes(b" " * 1_000_001)
+    write_manifest(tmp_path)
+    with pytest.raises(
+        ModelError, match=r"notes\.json has 1,000,001 bytes; heedful writes none of more than 1,000,000"
+    ):
+        verify_manifest(tmp_path, (), ModelError)
+
+
+def test_a_manifest_that_is_a_link_is_refused(directory: Path) -> None:
+    (directory / "MANIFEST.json").rename(directory.parent / "elsewhere")
+    (directory / "MANIFEST.json").symlink_to(directory.parent / "elsewhere")
+    with pytest.raises(ModelError, match=r"MANIFEST\.json is damaged: not a plain file\."):
         verify_manifest(directory, (), ModelError)
 
 

@@ -1,5 +1,9 @@
 """The built-in pair as a corpus."""
 
+import os
+import subprocess
+import sys
+
 from heedful import grammar
 from heedful.text.builtin_corpus import BuiltinCorpus
 
@@ -14,4 +18,11 @@ def test_it_has_the_sentences_of_its_split() -> None:
 def test_the_digest_tells_splits_and_sizes_apart() -> None:
     digests = {BuiltinCorpus(split, size).digest() for split in ("train", "test") for size in (10, 20)}
     assert len(digests) == 4
-    assert BuiltinCorpus("train", 10).digest() == BuiltinCorpus("train", 10).digest()
+
+
+def test_another_process_gets_the_same_digest() -> None:
+    """Within one process the digest is cached, and comparing it with itself would say nothing."""
+    program = "from heedful.text.builtin_corpus import BuiltinCorpus as B; print(B('train', 10).digest())"
+    environment = {**os.environ, "PYTHONHASHSEED": "1"}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == BuiltinCorpus("train", 10).digest()

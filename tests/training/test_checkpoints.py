@@ -98,9 +98,12 @@ def test_skipped_updates_are_not_counted_by_adam(run: RunDirectory) -> None:
 def test_an_optimiser_that_never_moved_can_be_saved(run: RunDirectory) -> None:
     model, optimizer = trained(1, updates=0)
     save(run, model, optimizer, Progress(step=1, skipped=1))
-    load(run, 1, model, optimizer)
-    assert optimizer.updates == 0
-    assert not any(moment.any() for moment in optimizer.m)
+    other, other_optimizer = trained(2, updates=3)
+    load(run, 1, other, other_optimizer)
+    assert other_optimizer.updates == 0
+    moments = [*other_optimizer.m, *other_optimizer.v]
+    assert len(moments) == 2 * len(list(model.parameters()))
+    assert not any(moment.any() for moment in moments)
 
 
 def test_another_shape_is_refused_with_both(run: RunDirectory, make: Callable[..., None]) -> None:

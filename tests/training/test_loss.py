@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from allocations import allocated
 from heedful.config import BOS, EOS, PAD, ModelConfig
 from heedful.data.batches import Batch, pad
 from heedful.model.transformer import Transformer
@@ -104,6 +105,28 @@ def test_large_logits_do_not_overflow_in_chunks() -> None:
     assert projected_loss(states, weight, torch.tensor([1]), 0.0).nll.item() == pytest.approx(2e4)
 
 
+def test_labels_too_unlikely_for_the_softmax_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their probability is 0 as a number, but its logarithm is not: one of three in a chunk, then all of them."""
+    monkeypatch.setattr(loss_module, "_CHUNK", 3)
+    weight = torch.tensor([[1.0], [-1.0], [0.5]], dtype=torch.float64)
+    states = torch.tensor([[2.0], [900.0], [3.0], [800.0], [1_000.0], [1_200.0]], dtype=torch.float64)
+    labels = torch.tensor([1, 1, 2, 1, 1, 1])
+    expected = smoothed_cross_entropy(states @ weight.T, labels, 0.1)
+    found = projected_loss(states, weight, labels, 0.1)
+    assert expected.nll.item() > 2 * (900 + 800 + 1_000 + 1_200)
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=0.0)
+
+
+def test_without_gradients_one_buffer_of_logits_is_all_that_is_allocated() -> None:
+    """Not a second one for the softmax, nor another one for the next chunk, nor a gradient of the weight."""
+    states, weight, labels = projection(2_000, V=400, D=300)
+    buffer = 512 * 400 * 8
+    with torch.no_grad():
+        weight *= 0.1  # logits of a few nats: no label is too unlikely for the softmax
+        most, _ = allocated(lambda: projected_loss(states, weight, labels, 0.1))
+    assert buffer <= most < buffer + weight.numel() * 8 / 2
+
+
 def test_no_logits_of_a_whole_batch_are_kept() -> None:
     """What the backward pass keeps is as large as states and weight, whatever the vocabulary times the tokens."""
     kept: list[int] = []
@@ -171,4 +194,6 @@ def test_a_batch_is_the_sum_of_its_sentences() -> None:
 def test_perplexity() -> None:
     assert perplexity(0.0) == 1.0
     assert perplexity(math.log(37_000)) == pytest.approx(37_000)
+    assert perplexity(709.0) == pytest.approx(math.e**709)
+    assert perplexity(710.0) == math.inf
     assert perplexity(1e6) == math.inf

@@ -38,7 +38,6 @@ def length_penalty(length: int, alpha: float) -> float:
     return float(((5 + length) / 6) ** alpha)
 
 
-@torch.inference_mode()
 def beam_search(
     model: Transformer,
     sources: Sequence[list[int]],
@@ -56,15 +55,16 @@ def beam_search(
     """
     sentences = [_Sentence(source, len(source) + max_extra, beam) for source in sources]
     waiting = sorted(sentences, key=lambda s: len(s.source))  # longest first: memory suffices at once or never
-    beams = _Beams(model, decoder or SearchDecoder(model), beam, alpha, n_best)
-    while waiting or beams.live():
-        longest = max(len(sentence.source) for sentence in beams.live() or waiting)
-        room = tokens // (beam * longest) if tokens else len(sentences)
-        free = room - len(beams.live())
-        if waiting and (not beams.live() or free >= max(1, room // _AT_ONCE)):
-            beams.admit([waiting.pop() for _ in range(min(len(waiting), max(1, free)))])
-        beams.advance()
-        beams.dismiss(for_good=not waiting)
+    with torch.inference_mode():
+        beams = _Beams(model, decoder or SearchDecoder(model), beam, alpha, n_best)
+        while waiting or beams.live():
+            longest = max(len(sentence.source) for sentence in beams.live() or waiting)
+            room = tokens // (beam * longest) if tokens else len(sentences)
+            free = room - len(beams.live())
+            if waiting and (not beams.live() or free >= max(1, room // _AT_ONCE)):
+                beams.admit([waiting.pop() for _ in range(min(len(waiting), max(1, free)))])
+            beams.advance()
+            beams.dismiss(for_good=not waiting)
     return [sorted(s.finished, key=lambda hypothesis: -hypothesis.score)[:n_best] for s in sentences]
 
 

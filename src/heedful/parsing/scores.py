@@ -76,7 +76,8 @@ class ParsingScores:
         return "\n".join(
             [
                 f"F1 {scores.f1:.2f} (precision {scores.precision:.2f}, recall {scores.recall:.2f})",
-                f"F1 {short.f1:.2f} on the {plural(short.sentences, 'sentence')} of at most {SHORT_SENTENCE_WORDS} words",
+                f"F1 {short.f1:.2f} on the {plural(short.sentences, 'sentence')} of at most "
+                f"{SHORT_SENTENCE_WORDS} words",
                 f"complete match {scores.complete_match:.2f} %, "
                 f"{scores.average_crossing:.2f} crossing brackets per sentence",
                 f"well-formed before repair {self.well_formed_share:.2f} % ({self.well_formed:,} outputs)",
@@ -110,7 +111,8 @@ def require_same_words(gold: Sequence[Tree], sentences: Sequence[str]) -> None:
         raise InputError("Nothing to score: the sentences and the trees are empty. Give at least one of each.")
     if len(gold) != len(sentences):
         raise InputError(
-            f"{plural(len(sentences), 'sentence')} and {plural(len(gold), 'tree')}. Give one tree per sentence, in the same order."
+            f"{plural(len(sentences), 'sentence')} and {plural(len(gold), 'tree')}. "
+            "Give one tree per sentence, in the same order."
         )
     for number, (tree, sentence) in enumerate(zip(gold, sentences, strict=True), start=1):
         if list(tree.words) != sentence.split():

@@ -24,7 +24,7 @@ def write_manifest(directory: Path) -> None:
         if path.name != NAME
     }
     content = {"files": files, "digest": _digest(files)}
-    (directory / NAME).write_text(json.dumps(content, indent=1), encoding="utf-8")
+    (directory / NAME).write_bytes(json.dumps(content, indent=1).encode())
 
 
 def verify_manifest(directory: Path, required: tuple[str, ...], error: type[InputError]) -> dict[str, str]:
@@ -52,7 +52,7 @@ def _read(directory: Path, error: type[InputError]) -> dict[str, dict[str, Any]]
     try:
         if path.is_symlink():
             raise ValueError("not a plain file")
-        content = json.loads(read_at_most(path, MOST_JSON).decode("utf-8"))
+        content = json.loads(read_at_most(path, MOST_JSON).decode())
         files: dict[str, dict[str, Any]] = content["files"]
         sound = content["digest"] == _digest(files) and all(_is_entry(name, facts) for name, facts in files.items())
     except FileNotFoundError:
@@ -65,7 +65,7 @@ def _read(directory: Path, error: type[InputError]) -> dict[str, dict[str, Any]]
 
 
 def _is_entry(name: str, facts: dict[str, Any]) -> bool:
-    plain = name == Path(name).name and name not in (".", "..", "")
+    plain = name == Path(name).name and name not in ("..", "")
     kinds = {key: type(value) for key, value in facts.items()}
     return plain and kinds == {"bytes": int, "sha256": str}
 

@@ -42,6 +42,8 @@ def projected_loss(states_PD: Tensor, weight_VD: Tensor, labels_P: Tensor, label
     P × V logits, their softmax and their gradient would be the largest tensors of a training step. A chunk fits into
     the cache, and only the gradients of the states and of the weight remain.
     """
+    if not torch.is_grad_enabled():  # inside `forward`, parameters would still ask for their gradients
+        states_PD, weight_VD = states_PD.detach(), weight_VD.detach()
     return Loss(*_ProjectedLoss.apply(states_PD, weight_VD, labels_P, label_smoothing))  # type: ignore[no-untyped-call]
 
 
@@ -103,4 +105,7 @@ def batch_loss(model: Transformer, batch: Batch, label_smoothing: float) -> Loss
 
 def perplexity(nll_per_token: float) -> float:
     """Return e^nll of the unsmoothed negative log-likelihood per token, or infinity if it overflows."""
-    return math.exp(nll_per_token) if nll_per_token < 700 else math.inf
+    try:
+        return math.exp(nll_per_token)
+    except OverflowError:
+        return math.inf

@@ -57,7 +57,6 @@ def heedful_decode(path: Path, threads: int, **options: bool) -> Decode:
     import torch
 
     from heedful.allocator import keep_memory
-    from heedful.decoding.translator import _Settings
 
     missing = options.keys() - inspect.signature(heedful.load).parameters.keys()
     if missing:
@@ -67,7 +66,7 @@ def heedful_decode(path: Path, threads: int, **options: bool) -> Decode:
     translator = heedful.load(path, device="cpu", **options)  # type: ignore[arg-type]
 
     def decode(sources: Sentences, search: Search) -> Sentences:
-        found = translator._search(sources, _Settings(search.beam, search.alpha, 1))
+        found = translator.search(sources, beam=search.beam, alpha=search.alpha)
         return [list(hypotheses[0].ids[:-1]) for hypotheses in found]
 
     return decode

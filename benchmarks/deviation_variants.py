@@ -212,7 +212,7 @@ TRAINING = (
     Variant(
         "dropout-torch",
         "torch's dropout",
-        ((layers, "dropout", F.dropout), (embeddings, "dropout", F.dropout), (attention, "random_zeros", F.dropout)),
+        ((layers, "dropout", F.dropout), (embeddings, "dropout", F.dropout), (attention, "apply_dropout", F.dropout)),
     ),
     Variant("dropout-inside", f"dropout {RATE} inside the feed-forward", ((FeedForward, "forward", dropout_inside),)),
     Variant("dropout-attention", f"dropout {RATE} on the attention weights", model={"attention_dropout": RATE}),

@@ -63,7 +63,7 @@ def test_dropout_falls_where_the_paper_has_it_and_nowhere_else(monkeypatch: pyte
             shapes.append(tuple(x.shape))
         return x
 
-    for module, name in ((layers, "dropout"), (embeddings, "dropout"), (attention, "random_zeros")):
+    for module, name in ((layers, "dropout"), (embeddings, "dropout"), (attention, "apply_dropout")):
         monkeypatch.setattr(module, name, watched)
     monkeypatch.setattr(torch.nn.functional, "dropout", None)  # nor by any other way
     model = Transformer(SMALL)

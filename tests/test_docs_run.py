@@ -39,9 +39,10 @@ SKIPPED = {
     "pip install": "changes the environment that the tests run in",
     "torchrun ": "needs several GPUs; `make distributed` runs it with processes on a CPU",
     "argostranslate": "not installed here; `make formats` installs packages into the real one",
+    "mt.example.org": "needs a public name and nginx; tests/formats/test_nginx.py runs this configuration",
     "recipes/wmt14": "needs WMT14, which is not in the repository; tests/cli/test_dry_run.py runs it",
 }
-LANGUAGES = {"bash", "console", "python", "text", "toml", "json"}
+LANGUAGES = {"bash", "console", "python", "text", "toml", "json", "nginx"}
 FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 # A few steps of the smallest model: enough to show that a command works.

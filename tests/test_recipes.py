@@ -282,9 +282,9 @@ def test_mapping():
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("training.step", 'set: [training] has no key "step". Did you mean "steps"?'),
-        ("steps", 'set: there is no section "steps"'),
-        ("training", 'set: [training] has no key ""'),
+        ("training.step", 'overrides: [training] has no key "step". Did you mean "steps"?'),
+        ("steps", 'overrides: there is no section "steps"'),
+        ("training", 'overrides: [training] has no key ""'),
     ],
 )
 def test_mapping_wrongly(name, message):

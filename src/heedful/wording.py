@@ -24,8 +24,9 @@ def clock(seconds: float) -> str:
 
 def command(*arguments: str | Path) -> str:
     """Return a heedful command that a shell takes as it is: the program as it was started, paths from here."""
-    called = os.path.relpath(sys.argv[0])
-    program = "heedful" if shutil.which("heedful") or called.endswith("__main__.py") else called
+    called = Path(os.path.relpath(sys.argv[0]))
+    # Only the program itself, outside PATH, is named by its path: `python -m heedful` and other callers are not.
+    program = str(called) if called.name == "heedful" and not shutil.which("heedful") else "heedful"
     return " ".join([program, *(shlex.quote(str(_from_here(one))) for one in arguments)])
 
 

@@ -73,7 +73,7 @@ def test_a_run_prints_three_samples_after_each_validation(
     tiny_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     changes: dict[str, Any] = {"training.steps": 4, "training.validate_every": 2, "training.save_every": 4}
-    train(tiny_run / "config.toml", out=tmp_path / "run", set={**changes, "training.average": 1})
+    train(tiny_run / "config.toml", out=tmp_path / "run", overrides={**changes, "training.average": 1})
     out, err = capsys.readouterr()
     assert out == ""
     after = err[err.index("step 2: validation") :]

@@ -26,6 +26,7 @@ class Terminal:
         environment = {**os.environ, "TERM": "xterm", "PYTHONUNBUFFERED": "1", "INPUTRC": os.devnull}
         self.process, self.descriptor = pty.fork()
         if self.process == 0:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # a test worker ignores it, and a child would inherit that
             os.execve(sys.executable, [sys.executable, "-m", "heedful", *map(str, arguments)], environment)
         self.seen = b""
 

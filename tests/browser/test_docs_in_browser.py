@@ -24,7 +24,7 @@ pytestmark = pytest.mark.browser
 @pytest.fixture
 def address(random_model: Callable[..., Model]) -> Iterator[str]:
     served = ServedModel(Translator(random_model()))
-    served.engine = Shouting()
+    served.engine = Shouting(served.translator.model.tokenizer)
     app = create_app(TranslationService([served], Limits()))
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical"))
     thread = threading.Thread(target=server.run)

@@ -151,7 +151,7 @@ def test_copy_copies(chromium: Any, site: Site, secure: bool) -> None:
     box.fill("abc")
     translation(page, "ABC")
     page.get_by_role("button", name="copy").click()
-    page.wait_for_function("document.getElementById('state').textContent === 'copied'")
+    page.wait_for_function("() => document.getElementById('state').textContent === 'copied'")
     box.fill("")
     box.press("Control+V")
     assert box.input_value() == "ABC"
@@ -166,7 +166,7 @@ def test_a_copy_that_the_browser_refuses_is_said(chromium: Any, site: Site) -> N
     page.get_by_label("Text", exact=True).fill("abc")
     translation(page, "ABC")
     page.get_by_role("button", name="copy").click()
-    page.wait_for_function("document.getElementById('state').textContent.includes('did not allow')")
+    page.wait_for_function("() => document.getElementById('state').textContent.includes('did not allow')")
     page.close()
 
 

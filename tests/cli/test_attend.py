@@ -94,3 +94,14 @@ def test_wrong_usage(
     done = heedful("attend", model, *arguments)
     assert (done.code, message in done.err) == (code, True), done.err
     assert not list(tmp_path.iterdir())
+
+
+def test_numbered_figures_do_not_overwrite_files(heedful: Program, model: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    mine = tmp_path / "figure-2.png"
+    mine.write_text("mine", encoding="utf-8")
+    outcome = heedful("attend", model, "A b. C d.", "--out", tmp_path / "figure.png")
+    assert outcome.code == 2, outcome.err
+    assert "figure-2.png exists" in outcome.err
+    assert mine.read_text(encoding="utf-8") == "mine"
+    assert [path.name for path in tmp_path.iterdir()] == ["figure-2.png"]

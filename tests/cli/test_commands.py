@@ -290,3 +290,21 @@ def test_average_of_valid_ones_replaces_an_older_model(
     eight = own_run / "checkpoints" / "step-00000008" / "model.safetensors"
     files = [safetensors.numpy.load_file(path) for path in (eight, tmp_path / "mean" / "model.safetensors")]
     assert all(np.array_equal(files[0][name], files[1][name]) for name in files[0])
+
+
+def test_an_output_that_is_an_input_is_refused(heedful: Program, model: Path, tmp_path: Path) -> None:
+    source, link = tmp_path / "text.en", tmp_path / "link.en"
+    source.write_text("a b\n", encoding="utf-8")
+    link.symlink_to(source)
+    for name in (source, link):
+        outcome = heedful("translate", model, "--input", name, "--output", source)
+        assert outcome.code == 2, outcome.err
+        assert "is one of the input files" in outcome.err
+    for side in ("source", "reference"):
+        other = tmp_path / f"other-{side}"
+        other.write_text("a b\n", encoding="utf-8")
+        files = {"--source": source, "--reference": source, f"--{side}": other}
+        outcome = heedful("evaluate", model, *(one for pair in files.items() for one in pair), "--output", other)
+        assert outcome.code == 2, outcome.err
+        assert other.read_text(encoding="utf-8") == "a b\n"
+    assert source.read_text(encoding="utf-8") == "a b\n"

@@ -36,8 +36,10 @@ def attend(arguments: argparse.Namespace) -> None:
 
 def _draw(sentences: list[AttendedSentence], out: Path) -> None:
     """Draw one figure per sentence; several are numbered: figure-1.png, figure-2.png."""
-    for number, sentence in enumerate(sentences, start=1):
-        path = out if len(sentences) == 1 else out.with_stem(f"{out.stem}-{number}")
+    numbered = [out.with_stem(f"{out.stem}-{number}") for number in range(1, len(sentences) + 1)]
+    if len(sentences) > 1 and (taken := next((path for path in numbered if path.exists()), None)):
+        raise UsageError(f"{taken} exists. Move it away, choose another --out, or draw one sentence with --sentence N.")
+    for path, sentence in zip(numbered if len(sentences) > 1 else [out], sentences, strict=True):
         assert sentence.attention is not None, "attended without a choice of sentence"
         draw_heads(sentence.attention, path)
         print(path)

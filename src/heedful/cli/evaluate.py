@@ -60,7 +60,11 @@ def _outputs(
     """The model's output for each line, as `heedful translate` prints it; --output gets what `written` makes of it."""
     translator = load(arguments.model, checkpoint=arguments.checkpoint, device=arguments.device, int8=arguments.int8)
     # Opened before the work: a path that cannot be written is reported at once.
-    with output(arguments.output) if arguments.output is not None else nullcontext() as stream:
+    with (
+        output(arguments.output, arguments.source, arguments.reference)
+        if arguments.output is not None
+        else nullcontext() as stream
+    ):
         results = translated(translator, iter(sources), beam=arguments.beam, alpha=arguments.alpha, split=split)
         said = [result.text for _, _, result in results]
         if stream is not None:

@@ -40,7 +40,7 @@ def translate(arguments: argparse.Namespace) -> None:
     translator = load(arguments.model, checkpoint=arguments.checkpoint, device=arguments.device, int8=arguments.int8)
     chunk_lines = 1 if interactive else _CHUNK
     search = {"beam": arguments.beam, "alpha": arguments.alpha, "n_best": arguments.n_best or 1}
-    with output(arguments.output) as stream:
+    with output(arguments.output, arguments.input) as stream:
         for number, line, result in translated(translator, lines, chunk_lines, **search):
             stream.write(render(number, line, result, arguments))
             if number % chunk_lines == 0:
@@ -90,12 +90,14 @@ def render(number: int, line: str, result: Translation, arguments: argparse.Name
 
 
 @contextlib.contextmanager
-def output(name: str | None) -> Iterator[TextIO]:
-    """Standard output, or a file that appears when it is complete; what stood there before stays until then."""
+def output(name: str | None, *inputs: str | None) -> Iterator[TextIO]:
+    """Open standard output, or a file that appears when it is complete. The inputs are never overwritten."""
     if name is None:
         yield sys.stdout
         return
     path = Path(name)
+    if path.is_file() and any(given and Path(given).is_file() and path.samefile(given) for given in inputs):
+        raise UsageError(f"--output {name} is one of the input files. Choose another name.")
     if not name or path.is_dir():
         raise UsageError(f'--output takes the name of a file, not "{name}".')
     if not path.parent.is_dir():

@@ -162,14 +162,16 @@ class _Server(uvicorn.Server):
 
 def bind(host: str, port: int) -> socket.socket:
     """Open the port before models are loaded, so that an error shows at once."""
+    if not 0 <= port <= 65_535:
+        raise UsageError(f"--port {port} is not a port number. Choose one from 1 to 65535, or 0 for any free port.")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
-    except (OverflowError, socket.gaierror) as error:
+    except socket.gaierror:
         listener.close()
-        raise UsageError(f"{host}, port {port} is not an address to listen on: {error}.") from None
+        raise UsageError(f'--host "{host}" is not an address of this machine. Use 127.0.0.1 or 0.0.0.0.') from None
     except OSError as error:
         listener.close()
         raise _cannot_listen(host, port, error) from None

@@ -90,6 +90,7 @@ OWN, FOREIGN = "http://127.0.0.1:5000", "http://evil.example"
         ("POST", {"origin": FOREIGN}, False),
         ("POST", {"origin": "http://127.0.0.1:3000"}, False),  # another program of this machine
         ("POST", {"origin": "null"}, False),
+        ("POST", {"origin": "http://["}, False),  # not a URL
         ("POST", {"origin": "null", "sec-fetch-site": "same-origin"}, True),  # a form of our page, no-referrer
         ("POST", {"sec-fetch-site": "cross-site"}, False),
         ("PUT", {"origin": FOREIGN}, False),
@@ -121,6 +122,7 @@ def test_cors_is_off_unless_asked_for(connect: Connect) -> None:
         }
         assert client.options("/translate", headers=asked).status_code == 200
         assert client.options("/translate", headers={**asked, "Origin": FOREIGN}).status_code == 400
+        assert client.options("/translate", headers={**asked, "Host": "evil.example"}).status_code == 421
         assert "access-control-allow-origin" not in client.get("/languages", headers={"Origin": FOREIGN}).headers
     with connect(cors_origins=("*",)) as client:
         answer = client.post("/translate", json=FIELDS, headers={"Origin": FOREIGN})
@@ -203,6 +205,11 @@ def test_metrics_are_for_this_machine_or_a_key(connect: Connect) -> None:
         ({}, "127.0.0.1", {"Via": "1.1 proxy"}, 403),
         ({"trusted_proxies": proxies_from(["127.0.0.1"])}, "127.0.0.1", {"X-Forwarded-For": "10.0.0.9"}, 403),
         ({"trusted_proxies": proxies_from(["10.0.0.1"])}, "10.0.0.1", {"X-Forwarded-For": "127.0.0.1"}, 200),
+        ({"trusted_proxies": proxies_from(["127.0.0.1"])}, "127.0.0.1", {"X-Forwarded-For": "unknown"}, 403),
+        ({"trusted_proxies": proxies_from(["127.0.0.1"])}, "127.0.0.1", {"X-Forwarded-For": "1.2.3.4,"}, 403),
+        ({"trusted_proxies": proxies_from(["127.0.0.1"])}, "127.0.0.1", {"Forwarded": "for=1.2.3.4"}, 403),
+        ({}, "127.0.0.1", {"X-Forwarded-Proto": "https"}, 403),
+        ({}, "127.0.0.1", {"CF-Connecting-IP": "1.2.3.4"}, 403),
         ({"api_keys": (b"k",)}, "10.0.0.9", {"Authorization": "Bearer k"}, 200),
         ({"api_keys": (b"k",)}, "10.0.0.9", {"Authorization": "Bearer x"}, 403),
     ):
@@ -217,9 +224,13 @@ def test_metrics_are_for_this_machine_or_a_key(connect: Connect) -> None:
         ("10.0.0.1", "1.2.3.4", "1.2.3.4"),
         ("10.0.0.1", "6.6.6.6, 1.2.3.4", "1.2.3.4"),  # the client made up the first
         ("10.0.0.1", "6.6.6.6, 1.2.3.4, 10.0.0.2", "1.2.3.4"),  # two proxies
-        ("10.0.0.1", "", "10.0.0.1"),
-        ("10.0.0.1", "nonsense", "10.0.0.1"),
-        ("10.0.0.1", "1.2.3.4, nonsense", "10.0.0.1"),
+        ("10.0.0.1", "", "unknown"),
+        ("10.0.0.1", "nonsense", "unknown"),
+        ("10.0.0.1", "1.2.3.4, nonsense", "unknown"),
+        ("10.0.0.1", "1.2.3.4,", "unknown"),
+        ("10.0.0.1", "1.2.3.4:5555", "1.2.3.4"),
+        ("10.0.0.1", "[2001:db8::1]:5555", "2001:db8::1"),
+        ("10.0.0.1", "[2001:db8::1]", "2001:db8::1"),
         ("10.0.0.1", "10.0.0.2", "10.0.0.2"),
         ("::ffff:10.0.0.1", "2001:db8::5", "2001:db8::5"),
     ],

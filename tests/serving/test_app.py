@@ -278,3 +278,12 @@ def test_the_description_names_what_there_is(client: TestClient) -> None:
         "application/json",
         "application/x-www-form-urlencoded",
     }
+
+
+@pytest.mark.parametrize("name", ["q", "source", "target", "format"])
+def test_a_lone_surrogate_in_any_field_is_400(client: TestClient, name: str) -> None:
+    fields = {"q": "a", "source": "en", "target": "de", "format": "text", name: "x\n\ud800"}
+    body = json.dumps(fields).encode("ascii")
+    answer = client.post("/translate", content=body, headers={"Content-Type": "application/json"})
+    assert answer.status_code == 400, answer.text
+    assert answer.json()["error"]

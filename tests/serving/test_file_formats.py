@@ -140,3 +140,23 @@ def test_time_grows_with_the_page_not_with_its_square(part: str) -> None:
     for _ in html_runs(part * (1_000_000 // len(part))):
         pass
     assert time.process_time() - began < 20
+
+
+def test_subtitles_take_linear_time() -> None:
+    """A cue that cannot be balanced, and a cue of very many lines: each took seconds once. The bound is generous."""
+    timing = "1\n00:00:01,000 --> 00:00:02,000\n"
+    unbalanced = timing + "a " * 1_600 + "b" * 3_300 + " \n" + "a " * 1_600 + "\n\n"
+    many_lines = timing + "a\n" * 400_000
+    began = time.perf_counter()
+    for text in (unbalanced * 3, many_lines):
+        document = read_document(text, ".srt", 10_000)
+        document.filled(document.texts())
+    assert time.perf_counter() - began < 5
+
+
+def test_subtitles_are_wrapped_to_the_narrowest_width() -> None:
+    text = "1\n00:00:01,000 --> 00:00:02,000\none two three\nfour\n"
+    document = read_document(text, ".srt", 100)
+    assert document.filled(["aa bb cc dd"]).endswith("\naa bb\ncc dd\n")
+    assert document.filled(["a" * 50]).endswith("\n" + "a" * 50 + "\n")
+    assert document.filled([""]).endswith("00:00:02,000\n\n")

@@ -244,3 +244,12 @@ def test_a_file_that_grows_in_translation_is_counted_as_it_is() -> None:
             assert await store.get(await store.add(b"x" * 10, "a.txt")) == (b"x" * 10, "a.txt")
 
     asyncio.run(grown())
+
+
+def test_only_multipart_is_parsed(served: ServedModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A urlencoded body of a million separators would keep the event loop busy."""
+    monkeypatch.setattr(Request, "form", lambda *_, **__: pytest.fail("parsed"))
+    with local_client(create_app(TranslationService([served], Limits()))) as client:
+        headers = {"Content-Type": "application/x-www-form-urlencoded"}
+        answer = client.post("/translate_file", content=b"&" * 999_999, headers=headers)
+    assert (answer.status_code, answer.json()) == (400, {"error": "Invalid request: missing file parameter"})

@@ -32,6 +32,7 @@ def test_every_limit_can_be_set() -> None:
         ("body=-5", "at least 1"),
         ("body=1.5", "not a whole number"),
         ("body=1e6", "not a whole number"),
+        (f"body={'9' * 400}", "not a whole number"),
         ("idle_seconds=nan", "not a number of seconds"),
         ("idle_seconds=inf", "not a number of seconds"),
         ("idle_seconds=0", "at least 0.1"),

@@ -11,10 +11,11 @@ from fastapi.testclient import TestClient
 
 from clients import local_client
 from heedful.decoding.translator import Translator
+from heedful.serving import server
 from heedful.serving.app import create_app
 from heedful.serving.engine import ServedModel
 from heedful.serving.limits import Limits
-from heedful.serving.pages import content_policy, html_page
+from heedful.serving.pages import SECURITY_HEADERS, content_policy, html_page
 from heedful.serving.service import TranslationService
 
 
@@ -81,3 +82,8 @@ def test_a_page_may_have_another_policy() -> None:
     assert (
         html_page("<script>x</script>", "default-src 'none'").headers["content-security-policy"] == "default-src 'none'"
     )
+
+
+def test_responses_to_broken_requests_have_the_headers_too() -> None:
+    head = server._response(400, "Not a valid HTTP request.").partition(b"\r\n\r\n")[0].decode()
+    assert {f"{name}: {value}" for name, value in SECURITY_HEADERS.items()} <= set(head.split("\r\n"))

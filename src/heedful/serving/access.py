@@ -23,7 +23,11 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 ANY_ORIGIN = "*"
 _AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^:\[\]/@\s]+)(?::\d{1,5})?")
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
-_FORWARDING = ("x-forwarded-for", "forwarded", "x-real-ip", "via")
+_FORWARDING = (
+    *("x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "forwarded", "x-real-ip", "via"),
+    *("cf-connecting-ip", "true-client-ip"),
+)
+_UNKNOWN = "unknown"  # a client whose address a proxy did not say: never local
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,7 @@ class Access:
             return
         if method in _SAFE_METHODS and (not site or headers.get("sec-fetch-mode") == "navigate"):
             return  # a link; or an old browser, which does not show the response to the other site
-        if bool(site) if origin is None else urlsplit(origin).netloc != headers.get("host"):
+        if bool(site) if origin is None else _netloc(origin) != headers.get("host"):
             raise RequestError(
                 f"Pages of {origin or 'other sites'} may not use this server. To allow it, start the server with "
                 f"--cors-origin {origin or 'ORIGIN'}.",
@@ -76,9 +80,10 @@ class Access:
         client = peer = (scope.get("client") or ("unknown",))[0]
         if not self._is_trusted(peer):
             return client
-        for given in reversed(",".join(Headers(scope=scope).getlist("x-forwarded-for")).split(",")):
-            if (address := _address(given.strip())) is None:
-                break
+        forwarded = Headers(scope=scope).getlist("x-forwarded-for")
+        for given in reversed(",".join(forwarded).split(",") if forwarded else []):
+            if (address := _forwarded_address(given.strip())) is None:
+                return _UNKNOWN
             client = str(address)
             if not self._is_trusted(client):
                 break
@@ -99,8 +104,9 @@ class Access:
         address = _address(self.client(scope))
         if address is None or not address.is_loopback:
             return False
-        peer = (scope.get("client") or ("unknown",))[0]
-        return self._is_trusted(peer) or not any(name in Headers(scope=scope) for name in _FORWARDING)
+        peer, headers = (scope.get("client") or (_UNKNOWN,))[0], Headers(scope=scope)
+        says_client = self._is_trusted(peer) and "x-forwarded-for" in headers
+        return says_client or not any(name in headers for name in _FORWARDING)
 
     def check_key(self, headers: Headers, fields: Mapping[str, Any]) -> None:
         """Refuse a request without a valid API key, where keys are required."""
@@ -177,3 +183,18 @@ def hosts_from(given: Sequence[str]) -> tuple[str, ...]:
         if not re.fullmatch(r"[\w.-]+|[0-9A-Fa-f:.]+", name):
             raise UsageError(f'--allowed-host "{name}" is not a host name. Write it without a scheme and a port.')
     return tuple(name.lower().removesuffix(".") for name in given)
+
+
+def _forwarded_address(text: str) -> Address | None:
+    """Return the address of an X-Forwarded-For entry, which may have a port: 192.0.2.1:5555, [2001:db8::1]:5555."""
+    bracketed = re.fullmatch(r"\[([^\]]*)\](?::\d+)?", text)
+    if bracketed:
+        return _address(bracketed[1])
+    return _address(text.partition(":")[0] if text.count(":") == 1 else text)
+
+
+def _netloc(origin: str) -> str | None:
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:  # http://[
+        return None

@@ -83,7 +83,6 @@ def _add_middleware(app: FastAPI, metrics: Metrics, access: Access, request_log:
             request_log.note(access.client(scope), scope["method"], path, status, seconds)
 
     app.add_middleware(HeadAsGet)
-    app.add_middleware(Guard, access=access)
     if access.cors_origins:
         app.add_middleware(
             CORSMiddleware,
@@ -91,6 +90,7 @@ def _add_middleware(app: FastAPI, metrics: Metrics, access: Access, request_log:
             allow_methods=["GET", "POST"],
             allow_headers=["Authorization", "Content-Type"],
         )
+    app.add_middleware(Guard, access=access)  # before CORS: a preflight request is checked too
     app.add_middleware(SecurityHeaders)
     app.add_middleware(Timed, note=note)
 
@@ -188,6 +188,7 @@ def _add_errors(app: FastAPI) -> None:
 
 
 def _error(status: int, message: str, headers: dict[str, str] | None = None) -> JSONResponse:
+    message = message.encode("utf-8", "replace").decode("utf-8")  # it may repeat a lone surrogate
     return JSONResponse({"error": message}, status, headers)
 
 

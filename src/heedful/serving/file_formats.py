@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 import textwrap
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -105,13 +106,14 @@ def _srt_blocks(lines: list[str]) -> Iterator[list[str]]:
 
 
 def _utterances(lines: list[str]) -> list[str]:
-    found: list[str] = []
+    """Return the lines of each speaker, joined: in linear time, because a file may have any number of lines."""
+    found: list[list[str]] = []
     for line in lines:
         if found and not _SPEAKER.match(line):
-            found[-1] += line
+            found[-1].append(line)
         else:
-            found.append(line)
-    return found
+            found.append([line])
+    return ["".join(utterance) for utterance in found]
 
 
 def _srt_to_html(text: str) -> str:
@@ -121,8 +123,11 @@ def _srt_to_html(text: str) -> str:
 
 
 def _wrapped(text: str, lines: int) -> str:
-    """Break a text into at most so many lines of about the same length."""
-    width = max(1, -(-len(text) // lines))
-    while len(broken := textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)) > lines:
-        width += 1
-    return "\n".join(broken)
+    """Break a text into at most so many lines of about the same length: the narrowest that does, by bisection."""
+
+    def wrap(width: int) -> list[str]:
+        return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
+
+    widths = range(max(1, -(-len(text) // lines)), len(text) + 1)
+    narrowest = bisect_left(widths, True, key=lambda width: len(wrap(width)) <= lines)
+    return "\n".join(wrap(widths[narrowest] if narrowest < len(widths) else max(1, len(text))))

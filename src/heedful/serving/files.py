@@ -84,6 +84,9 @@ async def read_file_request(request: Request, limits: Limits) -> FileRequest:
     if declared.isdecimal() and int(declared[:18]) > most:
         raise too_large
 
+    if not request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
+        raise missing("file")  # before anything is parsed
+
     async def counted() -> Message:
         nonlocal size
         message = await request.receive()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
@@ -48,13 +47,16 @@ def limits_from(settings: Sequence[str]) -> Limits:
     return Limits(**values)
 
 
+_MOST = 10**12  # of any limit
+
+
 def _number(name: str, text: str, kind: type[int] | type[float]) -> float:
     lowest = 0.1 if kind is float else 0 if name == "alternatives" else 1
     try:
         value = kind(text)
     except ValueError:
         value = -1
-    if not (math.isfinite(value) and value >= lowest):
+    if not lowest <= value <= _MOST:  # also false for NaN
         what = "a whole number" if kind is int else "a number of seconds"
         raise UsageError(f'--limit {name}={text}: "{text}" is not {what} of at least {lowest}. Write {name}=VALUE.')
     return value

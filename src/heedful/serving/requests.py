@@ -80,6 +80,14 @@ def _too_much(size: int, most: int) -> RequestError:
     return RequestError(f"Invalid request: request ({size}) exceeds text limit ({most})")
 
 
+def _checked_text(text: str, name: str) -> str:
+    """Return the text. Refuse a lone surrogate, which no response could repeat."""
+    try:
+        return check_text(text, name)
+    except InputError as error:
+        raise RequestError(str(error)) from None
+
+
 def _word(fields: Mapping[str, Any], name: str, default: str | None = None) -> str:
     value = fields.get(name, default)
     if value is None or value == "":
@@ -88,7 +96,7 @@ def _word(fields: Mapping[str, Any], name: str, default: str | None = None) -> s
         return default
     if not isinstance(value, str):
         raise RequestError(f"{name} must be a text.")
-    return value
+    return _checked_text(value, name)
 
 
 def _alternatives(fields: Mapping[str, Any], limits: Limits) -> int:

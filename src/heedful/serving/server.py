@@ -18,6 +18,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from heedful.errors import MachineError, UsageError
 from heedful.serving.limits import Limits
+from heedful.serving.pages import SECURITY_HEADERS
 from heedful.serving.strict_http import StrictConnection, is_chunked
 
 _GRACE = 0.3  # seconds after the stop signal in which new requests are still answered
@@ -136,7 +137,8 @@ class _Connection(H11Protocol):
 def _response(status: int, message: str, headers: str = "") -> bytes:
     """Return a response for connections on which no request was read."""
     body = json.dumps({"error": message}).encode()
-    head = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\nX-Content-Type-Options: nosniff\r\n"
+    security = "".join(f"{name}: {value}\r\n" for name, value in SECURITY_HEADERS.items())
+    head = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n{security}"
     head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n{headers}Connection: close\r\n\r\n"
     return head.encode() + body
 

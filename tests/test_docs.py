@@ -52,11 +52,7 @@ def test_commands_in_code_blocks_exist() -> None:
     assert {"train", "translate"} <= named  # otherwise the pattern finds nothing
 
 
-# Prose that is still to be split: tables whose cells hold sentences.
-LONG_CELLS = {"own-data.md"}
-
-
-@pytest.mark.parametrize("document", [d for d in DOCUMENTS if d.name not in LONG_CELLS], ids=lambda path: path.name)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_table_cells_hold_facts_not_paragraphs(document: Path) -> None:
     """At most a dozen words, a code span counted as one; reasoning goes below the table."""
     rows = [line for line in document.read_text(encoding="utf-8").split("\n") if line.lstrip().startswith("| ")]

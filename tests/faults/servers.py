@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -56,6 +57,18 @@ class Server:
     def metric(self, name: str) -> float:
         page = self.request("GET", "/metrics")[1].decode()
         return float(next(line for line in page.splitlines() if line.startswith(f"{name} ")).split()[1])
+
+    def statuses(self, raw: bytes) -> list[int]:
+        """Send these bytes, and return the statuses of all responses until the connection is closed."""
+        found = bytearray()
+        with self.connect() as connection:
+            try:
+                connection.sendall(raw)
+                while chunk := connection.recv(65_536):
+                    found += chunk
+            except ConnectionError:
+                pass
+        return [int(code) for code in re.findall(rb"HTTP/1\.1 (\d{3}) ", found)]
 
 
 @contextmanager

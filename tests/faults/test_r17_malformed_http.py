@@ -82,22 +82,9 @@ def mutated(index: int) -> bytes:
     return bytes(raw)
 
 
-def statuses(one: Server, raw: bytes) -> list[int]:
-    """Of all answers to these bytes, until the connection is closed."""
-    found = bytearray()
-    with one.connect() as connection:
-        try:
-            connection.sendall(raw)
-            while chunk := connection.recv(65_536):
-                found += chunk
-        except ConnectionError:
-            pass
-    return [int(status) for status in re.findall(rb"HTTP/1\.1 (\d{3}) ", found)]
-
-
 def worst(one: Server, cases: list[bytes]) -> int:
     with ThreadPoolExecutor(32) as pool:
-        answers = list(pool.map(lambda raw: statuses(one, raw), cases))
+        answers = list(pool.map(lambda raw: one.statuses(raw), cases))
     return max((status for answer in answers for status in answer), default=0)
 
 

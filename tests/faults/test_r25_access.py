@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -61,19 +60,6 @@ def status(one: Server, headers: dict[str, str], fields: dict[str, str]) -> int:
     return one.request("POST", "/translate", {"q": "a", **PAIR, **fields}, **headers)[0]
 
 
-def responses(one: Server, raw: bytes) -> list[int]:
-    """The statuses of all responses until the connection is closed."""
-    found = bytearray()
-    with one.connect() as connection:
-        try:
-            connection.sendall(raw)
-            while chunk := connection.recv(65_536):
-                found += chunk
-        except ConnectionError:
-            pass
-    return [int(code) for code in re.findall(rb"HTTP/1\.1 (\d{3}) ", found)]
-
-
 def test_who_may_ask(one: Server, counted: Callable[[int, str], None]) -> None:
     for _ in range(ROUNDS):
         for name, (headers, fields, expected) in ASKED.items():
@@ -87,8 +73,8 @@ def test_smuggling_shapes(one: Server, counted: Callable[[int, str], None]) -> N
     """A second request follows on the same connection: it must not be answered."""
     for _ in range(ROUNDS):
         for name, raw in SMUGGLING.items():
-            assert responses(one, raw + GET) in ([400], [403]), name
-    assert responses(one, GET + GET) == [200, 200]
+            assert one.statuses(raw + GET) in ([400], [403]), name
+    assert one.statuses(GET + GET) == [200, 200]
     assert one.is_healthy()
     counted(ROUNDS * len(SMUGGLING), "smuggling shapes")
 
@@ -115,5 +101,5 @@ def test_control_without_access_rules(reference: Path) -> None:
 
 def test_control_with_lenient_framing(reference: Path) -> None:
     with server(reference, without="framing", idle_seconds=0.5) as one:
-        answered = [name for name, raw in SMUGGLING.items() if len(responses(one, raw + GET)) > 1]
+        answered = [name for name, raw in SMUGGLING.items() if len(one.statuses(raw + GET)) > 1]
         assert {"length and chunks", "bare LF", "length twice", "last chunk with bare LF"} <= set(answered)

@@ -27,7 +27,6 @@ from heedful.training.run import completed
 
 # Without these there is nothing to count.
 _NEEDED = {"vocab_size", "N", "d_model", "d_ff", "h", "dropout", "steps", "batch_tokens"}
-_CHOSEN = "chosen: "
 
 
 @dataclass(frozen=True)
@@ -113,18 +112,10 @@ def _plan_of_run(run: RunDirectory, settings: Settings) -> Plan:
 
 def _plan_of_text(settings: Settings, device: torch.device) -> Plan:
     """Prepares the run in a place that is removed again."""
-    chosen = []
-
-    def hear(text: str) -> None:
-        if text.startswith(_CHOSEN):
-            chosen.append(text.removeprefix(_CHOSEN))
-        else:
-            say(text)
-
     with TemporaryDirectory(prefix="heedful-") as directory:
-        prepared = preparation.begin(RunDirectory(Path(directory) / "run"), settings, device, hear)
+        prepared = preparation.begin(RunDirectory(Path(directory) / "run"), settings, device, say)
         model = replace(prepared.recipe.model, vocab_size=prepared.tokenizer.vocab_size)
-        return Plan(prepared.recipe, model, prepared.train.buckets, tuple(chosen))
+        return Plan(prepared.recipe, model, prepared.train.buckets, tuple(map(str, prepared.choices)))
 
 
 def _plan_of_settings(settings: Settings, missing: tuple[Path, ...]) -> Plan:

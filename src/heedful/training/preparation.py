@@ -44,6 +44,7 @@ class Prepared:
     train: Store
     valid: Store
     valid_corpus: ParallelText
+    choices: tuple[Choice, ...] = ()  # of a new run: the settings that were not given
 
 
 def begin(run: RunDirectory, settings: Settings, device: torch.device, say: Say, processes: int = 1) -> Prepared:
@@ -69,18 +70,15 @@ def begin(run: RunDirectory, settings: Settings, device: torch.device, say: Say,
         _store(run, "validation", valid, tokenizer, rules, threads, say),
     ]
     size = CorpusSize(len(stores[0]), stores[0].buckets.target_tokens)
-    share = None
+    choices = [] if choice is None else [choice]
     if processes > 1 and "accumulate" not in settings.get("training", {}):
-        share = Choice("training", "accumulate", processes, "a batch for each process")
-        settings = autoconfig.apply(settings, [share])
-    chosen = autoconfig.choose(settings, size, gpu=device.type == "cuda")
-    for one in [choice, share, *chosen]:
-        if one is not None:
-            say(f"chosen: {one}")
-    recipe = recipes.build(autoconfig.apply(settings, chosen))
+        choices.append(Choice("training", "accumulate", processes, "one batch per process"))
+        settings = autoconfig.apply(settings, choices)
+    choices += autoconfig.choose(settings, size, gpu=device.type == "cuda")
+    recipe = recipes.build(autoconfig.apply(settings, choices))
     write_durably(run.tokenizer, tokenizer.model)
     write_durably(run.config, recipes.to_toml(recipe).encode())
-    return Prepared(recipe, tokenizer, stores[0], stores[1], valid)
+    return Prepared(recipe, tokenizer, stores[0], stores[1], valid, tuple(choices))
 
 
 def _require_sound(settings: Settings, device: torch.device) -> None:

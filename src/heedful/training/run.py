@@ -130,6 +130,8 @@ def _prepare(run: RunDirectory, settings: Settings, processes: ProcessGroup) -> 
         prepared = preparation.resume(run, settings)
     else:
         prepared = preparation.begin(run, settings, processes.device, say, processes.count)
+        for choice in prepared.choices:
+            say(f"chosen: {choice}")
     with disk_errors(run.checkpoints):
         run.checkpoints.mkdir(exist_ok=True)
         clear_unfinished(run.checkpoints)

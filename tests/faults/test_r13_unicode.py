@@ -1,4 +1,4 @@
-"""R13: any text comes back from the tokenizer as it was; what is no text is refused by its line."""
+"""R13: any text survives the tokenizer unchanged; text that is not valid Unicode is refused by line number."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ class Result:
 
     @property
     def speeds(self) -> list[float]:
-        """Tokens a second, a round each."""
+        """Return tokens per second, one value per round."""
         return [self.tokens / seconds for seconds in self.seconds]
 
 

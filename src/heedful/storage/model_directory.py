@@ -107,7 +107,7 @@ def write_model(directory: Path, model: Model) -> None:
 def read_model(directory: Path, device: torch.device | str = "cpu") -> Model:
     """Reads a MODEL after checking every byte of it; the transformer is in eval mode."""
     if not directory.is_dir():
-        raise ModelError(f"There is no model {directory}.")
+        raise ModelError(f"There is no model {directory}. Give a model or run directory that heedful wrote.")
     verify_manifest(directory, (CONFIG, TOKENIZER, WEIGHTS), ModelError)
     content = read_config(directory)
     try:

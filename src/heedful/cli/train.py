@@ -28,11 +28,11 @@ def train(arguments: argparse.Namespace) -> None:
         _say_cost(dry_run(settings, Path(out) if out else None, **options))
     else:
         from heedful.training.display import say
-        from heedful.training.distributed import speaks
+        from heedful.training.distributed import is_main_process
         from heedful.training.run import train_settings
 
         run = train_settings(settings, Path(out), **options)
-        if speaks():
+        if is_main_process():
             print(run.path)
             say("\n".join(["next:", *(f"  {line}" for line in (*use_commands(run.path), command("info", run.path)))]))
 

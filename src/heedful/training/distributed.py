@@ -25,28 +25,28 @@ _TIMEOUT = timedelta(hours=24)  # the others wait while rank 0 prepares the corp
 class ProcessGroup:
     """The processes of a run, as seen by one of them. The default is a single process."""
 
-    def __init__(self, rank: int = 0, count: int = 1, device: torch.device | None = None) -> None:
-        self.rank, self.count = rank, count
+    def __init__(self, rank: int = 0, world_size: int = 1, device: torch.device | None = None) -> None:
+        self.rank, self.world_size = rank, world_size
         self.device = device or torch.device("cpu")
 
     @property
-    def is_first(self) -> bool:
+    def is_main(self) -> bool:
         return self.rank == 0
 
-    def share(self, numbers: range) -> range:
+    def shard(self, numbers: range) -> range:
         """Return the batches of an update that this process computes."""
-        return numbers[self.rank :: self.count]
+        return numbers[self.rank :: self.world_size]
 
-    def require_shares(self, accumulate: int) -> None:
-        if accumulate % self.count:
+    def require_divisible(self, accumulate: int) -> None:
+        if accumulate % self.world_size:
             raise ConfigError(
-                f"training.accumulate = {accumulate} batches per update cannot be shared by {self.count} processes. "
-                f"Use a multiple of {self.count}, or start another number of processes."
+                f"training.accumulate = {accumulate} batches per update cannot be shared by {self.world_size} processes. "
+                f"Use a multiple of {self.world_size}, or start another number of processes."
             )
 
-    def add_gradients(self, parameters: Iterable[Tensor]) -> None:
+    def all_reduce_gradients(self, parameters: Iterable[Tensor]) -> None:
         """Sum each gradient over all processes, in place."""
-        if self.count == 1:
+        if self.world_size == 1:
             return
         gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
         flat = torch.cat([gradient.reshape(-1) for gradient in gradients])
@@ -57,39 +57,39 @@ class ProcessGroup:
             gradient.copy_(flat[start : start + gradient.numel()].view_as(gradient))
             start += gradient.numel()
 
-    def added(self, *values: float) -> list[float]:
+    def all_reduce_sum(self, *values: float) -> list[float]:
         """Return the sum of each value over all processes."""
-        if self.count == 1:
+        if self.world_size == 1:
             return list(values)
         together = torch.tensor(values, dtype=torch.float64, device=self.device)
         with _communication():
             dist.all_reduce(together)
         return [float(value) for value in together]
 
-    def largest(self, value: int) -> int:
+    def all_reduce_max(self, value: int) -> int:
         """Return the largest value of all processes."""
-        if self.count == 1:
+        if self.world_size == 1:
             return value
         one = torch.tensor(value, device=self.device)
         with _communication():
             dist.all_reduce(one, dist.ReduceOp.MAX)
         return int(one)
 
-    def as_first(self, *values: float) -> list[float]:
+    def broadcast(self, *values: float) -> list[float]:
         """Return the values of rank 0."""
-        if self.count == 1:
+        if self.world_size == 1:
             return list(values)
         its = torch.tensor(values, dtype=torch.float64, device=self.device)
         with _communication():
             dist.broadcast(its, 0)
         return [float(value) for value in its]
 
-    def wait(self) -> None:
+    def barrier(self) -> None:
         """Block until all processes have called this."""
-        self.largest(0)
+        self.all_reduce_max(0)
 
 
-def speaks() -> bool:
+def is_main_process() -> bool:
     """Return whether this is rank 0, or the only process."""
     return os.environ.get("RANK", "0") == "0"
 
@@ -100,13 +100,13 @@ def process_group(device: torch.device) -> Iterator[ProcessGroup]:
     given = {
         name: os.environ.get(name, "") for name in ("WORLD_SIZE", "RANK", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
     }
-    count = int(given["WORLD_SIZE"]) if given["WORLD_SIZE"].isdecimal() else 1
-    if count <= 1:
+    world_size = int(given["WORLD_SIZE"]) if given["WORLD_SIZE"].isdecimal() else 1
+    if world_size <= 1:
         yield ProcessGroup(device=device)
         return
     if missing := [name for name, value in given.items() if not value]:
         raise UsageError(
-            f"WORLD_SIZE is {count}, but {', '.join(missing)} not set. Start the processes with torchrun, or unset it."
+            f"WORLD_SIZE is {world_size}, but {', '.join(missing)} not set. Start the processes with torchrun, or unset it."
         )
     if device.type == "cuda":
         device = torch.device("cuda", int(given["LOCAL_RANK"]))
@@ -114,7 +114,7 @@ def process_group(device: torch.device) -> Iterator[ProcessGroup]:
     with _communication():
         dist.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=_TIMEOUT)
     try:
-        yield ProcessGroup(dist.get_rank(), count, device)
+        yield ProcessGroup(dist.get_rank(), world_size, device)
     finally:
         dist.destroy_process_group()
 

@@ -47,25 +47,25 @@ class Loop:
         self.validation = validation
         self.progress = progress
         self.log = log
-        self.display = Display(progress.step, recipe.training, is_shown=self.processes.is_first)
+        self.display = Display(progress.step, recipe.training, is_shown=self.processes.is_main)
         self._saved_step = progress.step
 
     def train(self) -> int | None:
         """Trains to the end, or until a signal, whose number is returned. The run is saved either way."""
         began, before = monotonic(), self.progress.seconds
         try:
-            with StopRequest(is_patient=self.processes.count > 1) as stop:
+            with StopRequest(is_patient=self.processes.world_size > 1) as stop:
                 number = 0
                 while not is_finished(self.progress, self.recipe) and not number:
                     self._step()
                     self.progress.seconds = before + monotonic() - began
                     self._at_intervals()
-                    number = self.processes.largest(stop.signal_number or 0)
+                    number = self.processes.all_reduce_max(stop.signal_number or 0)
                 if self._saved_step != self.progress.step:
                     self._save()
-                if self.processes.is_first:
+                if self.processes.is_main:
                     write_average(self.run_directory, self.recipe, self.progress.step)
-                self.processes.wait()
+                self.processes.barrier()
                 return number or None
         finally:
             self.display.close()
@@ -75,7 +75,7 @@ class Loop:
     def _step(self) -> None:
         accumulate = self.recipe.training.accumulate
         first = self.progress.step * accumulate
-        batches = [self.batches[number] for number in self.processes.share(range(first, first + accumulate))]
+        batches = [self.batches[number] for number in self.processes.shard(range(first, first + accumulate))]
         result = self.updater.update(self.progress.step + 1, batches)
         self.progress.step += 1
         self.progress.tokens += result.tokens
@@ -134,13 +134,13 @@ class Loop:
 
     def _scores(self, report: Report) -> tuple[Scores, list[Sample]]:
         """Return the first process's scores in every process: patience must end in all of them at once."""
-        if not self.processes.is_first:
-            return Scores(*self.processes.as_first(*[0.0] * len(fields(Scores)))), []
+        if not self.processes.is_main:
+            return Scores(*self.processes.broadcast(*[0.0] * len(fields(Scores)))), []
         training = self.recipe.training
         scores, samples = self.validation.run(
             self.updater.model, training.batch_tokens, training.label_smoothing, report
         )
-        self.processes.as_first(*astuple(scores))
+        self.processes.broadcast(*astuple(scores))
         return scores, samples
 
     def _write_best(self, scores: Scores) -> None:

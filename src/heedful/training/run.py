@@ -84,7 +84,7 @@ def train_settings(
         with (
             preserved_torch_state(),
             process_group(chosen_device) as processes,
-            locked(run) if processes.is_first else nullcontext(),
+            locked(run) if processes.is_main else nullcontext(),
         ):
             return _train(run, settings, processes)
     except (RuntimeError, MemoryError) as error:
@@ -104,14 +104,14 @@ def completed(settings: Settings, preset: str | None, init: str | Path | None) -
 
 
 def _train(run: RunDirectory, settings: Settings, processes: ProcessGroup) -> Run:
-    processes.require_shares(settings.get("training", {}).get("accumulate", processes.count))  # before the text is read
+    processes.require_divisible(settings.get("training", {}).get("accumulate", processes.world_size))  # before the text is read
     prepared = _prepare(run, settings, processes)
-    processes.require_shares(prepared.recipe.training.accumulate)
+    processes.require_divisible(prepared.recipe.training.accumulate)
     threads = prepared.recipe.training.threads or cores()
     torch.set_num_threads(threads)
     updater, progress = _restore(run, prepared, processes, threads)
     if is_finished(progress, prepared.recipe):
-        if processes.is_first:
+        if processes.is_main:
             _finish(run, prepared.recipe, progress.step)
         return Run(run.path, prepared.recipe, progress)
     loop = _loop(run, prepared, updater, progress)
@@ -123,20 +123,20 @@ def _train(run: RunDirectory, settings: Settings, processes: ProcessGroup) -> Ru
 
 def _prepare(run: RunDirectory, settings: Settings, processes: ProcessGroup) -> Prepared:
     """The first process reads the text and clears up; the others find what it has made."""
-    if not processes.is_first:
-        processes.wait()
+    if not processes.is_main:
+        processes.barrier()
         return preparation.resume(run, settings)
     if run.config.is_file():
         prepared = preparation.resume(run, settings)
     else:
-        prepared = preparation.begin(run, settings, processes.device, say, processes.count)
+        prepared = preparation.begin(run, settings, processes.device, say, processes.world_size)
         for choice in prepared.choices:
             say(f"chosen: {choice}")
     with disk_errors(run.checkpoints):
         run.checkpoints.mkdir(exist_ok=True)
         clear_unfinished(run.checkpoints)
         clear_unfinished(run.path)
-    processes.wait()
+    processes.barrier()
     return prepared
 
 
@@ -152,7 +152,7 @@ def _finish(run: RunDirectory, recipe: Recipe, step: int) -> None:
 
 def _speaking(processes: ProcessGroup) -> Callable[[str], None]:
     """The first process speaks for all."""
-    return say if processes.is_first else lambda _: None
+    return say if processes.is_main else lambda _: None
 
 
 def _restore(run: RunDirectory, prepared: Prepared, processes: ProcessGroup, threads: int) -> tuple[Updater, Progress]:
@@ -171,7 +171,7 @@ def _restore(run: RunDirectory, prepared: Prepared, processes: ProcessGroup, thr
         "torch": torch.__version__,
         "machine": platform.machine(),
         "device": device.type,
-        "processes": processes.count,
+        "processes": processes.world_size,
     }
     if not newest:
         if recipe.training.init:
@@ -197,9 +197,9 @@ def _loop(run: RunDirectory, prepared: Prepared, updater: Updater, progress: Pro
     text = TextFacts.of(recipe.data, prepared.train, prepared.tokenizer)
     validation = Validation(prepared.valid, prepared.valid_corpus, prepared.tokenizer, text, recipe.decoding)
     processes = updater.processes
-    log = RunLog(run.log, keep_bytes=progress.log_bytes) if processes.is_first else None
+    log = RunLog(run.log, keep_bytes=progress.log_bytes) if processes.is_main else None
     padding = batches.padding()
-    together = f", {processes.count} processes" * (processes.count > 1)
+    together = f", {processes.world_size} processes" * (processes.world_size > 1)
     _speaking(processes)(
         f"{updater.model.parameter_count():,} parameters · {plural(batches.per_epoch, 'batch', 'batches')} per epoch, "
         f"{padding:.1%} padding · {updater.device}, {plural(torch.get_num_threads(), 'thread')}{together}"

@@ -78,11 +78,11 @@ class Updater:
         `batches` are this process's share of them.
         """
         batches = list(batches)
-        tokens = int(self.processes.added(sum(batch.tokens for batch in batches))[0])
+        tokens = int(self.processes.all_reduce_sum(sum(batch.tokens for batch in batches))[0])
         self.optimizer.rate = rate = self._rate(step)
         self._set_dropout(step)
-        loss, nll = self.processes.added(*self._accumulate(step, batches, tokens))
-        self.processes.add_gradients(self.model.parameters())
+        loss, nll = self.processes.all_reduce_sum(*self._accumulate(step, batches, tokens))
+        self.processes.all_reduce_gradients(self.model.parameters())
         self.scaler.unscale_(self.optimizer)  # type: ignore[arg-type]  # it needs param_groups and step alone
         norm = self._gradient_norm()
         finite = math.isfinite(loss) and math.isfinite(norm)
@@ -116,7 +116,7 @@ class Updater:
         self.model.train()
         loss = nll = 0.0
         for number, batch in enumerate(batches):
-            seed_dropout(self.config.seed, step, self.processes.rank + number * self.processes.count)
+            seed_dropout(self.config.seed, step, self.processes.rank + number * self.processes.world_size)
             with self._memory_errors(step, batch):
                 with self._precision():
                     sums = batch_loss(self.model, batch.to(self.device), self.config.label_smoothing)

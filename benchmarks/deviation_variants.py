@@ -24,8 +24,9 @@ from heedful.model import attention, dropout, embeddings, layers, transformer
 from heedful.model.embeddings import Embedding
 from heedful.model.layers import FeedForward
 from heedful.model.transformer import Memory, Transformer
-from heedful.training import loss, step
-from heedful.training.step import Updater
+from heedful.training import loss
+from heedful.training import trainer as training
+from heedful.training.trainer import Trainer
 
 Patches = tuple[tuple[object, str, object], ...]  # owner, name, what takes its place
 
@@ -157,15 +158,15 @@ def embedded_start_as_zero(decoder: SearchDecoder, tokens_R: Tensor, position_R:
 
 # Loss and dropout
 
-_accumulate = Updater._accumulate
+_accumulate_gradients = Trainer._accumulate_gradients
 
 
-def loss_by_sentence(updater: Updater, number: int, batches: list[Batch], tokens: int) -> tuple[float, float]:
-    return _accumulate(updater, number, batches, sum(len(batch.lines) for batch in batches))
+def loss_by_sentence(trainer: Trainer, number: int, batches: list[Batch], tokens: int) -> tuple[float, float]:
+    return _accumulate_gradients(trainer, number, batches, sum(len(batch.lines) for batch in batches))
 
 
-def loss_by_a_constant(updater: Updater, number: int, batches: list[Batch], tokens: int) -> tuple[float, float]:
-    return _accumulate(updater, number, batches, CONSTANT)
+def loss_by_a_constant(trainer: Trainer, number: int, batches: list[Batch], tokens: int) -> tuple[float, float]:
+    return _accumulate_gradients(trainer, number, batches, CONSTANT)
 
 
 def dropout_inside(layer: FeedForward, x_BTD: Tensor) -> Tensor:
@@ -195,7 +196,7 @@ TRAINING = (
             *initialised(add_output_bias),
             (Embedding, "logits", logits_with_bias),
             (SearchDecoder, "__init__", decoder_with_bias),
-            (step, "batch_loss", loss_by_logits),
+            (training, "batch_loss", loss_by_logits),
             (loss, "batch_loss", loss_by_logits),
         ),
     ),
@@ -207,8 +208,10 @@ TRAINING = (
         model=LEARNED.model,
         against=LEARNED.name,
     ),
-    Variant("loss-sentences", "loss over the sentences of a batch", ((Updater, "_accumulate", loss_by_sentence),)),
-    Variant("loss-constant", "loss over a constant", ((Updater, "_accumulate", loss_by_a_constant),)),
+    Variant(
+        "loss-sentences", "loss over the sentences of a batch", ((Trainer, "_accumulate_gradients", loss_by_sentence),)
+    ),
+    Variant("loss-constant", "loss over a constant", ((Trainer, "_accumulate_gradients", loss_by_a_constant),)),
     Variant(
         "dropout-torch",
         "torch's dropout",

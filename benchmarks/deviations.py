@@ -42,7 +42,7 @@ from heedful.storage.model_directory import Model, TextFacts
 from heedful.text.builtin_corpus import BuiltinCorpus
 from heedful.text.tokenizer import Tokenizer, learn
 from heedful.training import loss
-from heedful.training.step import Updater
+from heedful.training.trainer import Trainer
 
 DOCS = Path(__file__).parents[1] / "docs" / "explanation"
 JSON, PAGE = DOCS / "deviations.json", DOCS / "deviations.md"
@@ -91,11 +91,11 @@ def run(directory: Path, name: str, seed: int, steps: int) -> Results:
 
 def trained(store: Store, variant: Variant, seed: int, steps: int) -> Transformer:
     torch.manual_seed(seed)
-    updater = Updater(Transformer(replace(MODEL, **variant.model)), replace(TRAINED, seed=seed))
+    trainer = Trainer(Transformer(replace(MODEL, **variant.model)), replace(TRAINED, seed=seed))
     batches = Batches(store, TRAINED.batch_tokens, seed)
     for step in range(1, steps + 1):
-        updater.update(step, [batches[step - 1]])
-    return updater.model.eval()
+        trainer.train_step([batches[step - 1]])
+    return trainer.model.eval()
 
 
 def validated(translator: Translator, store: Store) -> Figures:

@@ -50,17 +50,17 @@ def timed_step(length: int, threads: int, repeats: int) -> dict[str, float]:
     from heedful.allocator import keep_memory
     from heedful.config import TrainingConfig
     from heedful.model.transformer import Transformer
-    from heedful.training.step import Updater
+    from heedful.training.trainer import Trainer
 
     keep_memory()
     torch.set_num_threads(threads)
     torch.manual_seed(1)
-    updater = Updater(Transformer(presets.named(STEP_PRESET).model(STEP_VOCABULARY)), TrainingConfig())
+    trainer = Trainer(Transformer(presets.named(STEP_PRESET).model(STEP_VOCABULARY)), TrainingConfig())
     batch = batch_of(Case(STEP_PRESET, STEP_VOCABULARY, STEP_TOKENS // length, length))
     seconds = []
     for step in range(1, repeats + 2):
         begin = time.perf_counter()
-        updater.update(step, [batch])
+        trainer.train_step([batch])
         seconds.append(time.perf_counter() - begin)
     return {"seconds": statistics.median(seconds[1:])}
 

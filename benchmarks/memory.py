@@ -33,7 +33,7 @@ from heedful.data.batches import Batch
 from heedful.model import attention
 from heedful.model.transformer import Transformer
 from heedful.training.loss import batch_loss
-from heedful.training.step import Updater
+from heedful.training.trainer import Trainer
 
 DOCS = Path(__file__).parents[1] / "docs" / "results"
 LENGTHS = (64, 128, 256, 512, 1024, 2048, 4096)
@@ -128,11 +128,11 @@ def take(process: Process) -> dict[str, float]:
         keep_memory()
     torch.manual_seed(1)
     model = Transformer(presets.named(process.preset).model(process.vocabulary))
-    updater = Updater(model, TrainingConfig(checkpoint_activations=process.checkpoint))
-    updater.update(1, [batch_of(Case(process.preset, process.vocabulary, 1, 16))])
+    trainer = Trainer(model, TrainingConfig(checkpoint_activations=process.checkpoint))
+    trainer.train_step([batch_of(Case(process.preset, process.vocabulary, 1, 16))])
     before, began = most_resident(), process_time()
     for step, length in enumerate((16, 48, 32, 64, 24, 32, 16, 64), start=2):
-        updater.update(step, [batch_of(Case(process.preset, process.vocabulary, 4_096 // length, length))])
+        trainer.train_step([batch_of(Case(process.preset, process.vocabulary, 4_096 // length, length))])
     return {"grown": most_resident() - before, "seconds": round(process_time() - began, 1)}
 
 

@@ -61,7 +61,7 @@ def heedful_step(task: Task) -> Contender:
     from heedful.config import ModelConfig, TrainingConfig
     from heedful.data.batches import Batch
     from heedful.model.transformer import Transformer
-    from heedful.training.step import Updater
+    from heedful.training.trainer import Trainer
 
     keep_memory()
     shape = task.shape
@@ -73,9 +73,9 @@ def heedful_step(task: Task) -> Contender:
         h=shape.h,
         dropout=shape.dropout,
     )
-    updater = Updater(Transformer(config), TrainingConfig(label_smoothing=shape.label_smoothing))
+    trainer = Trainer(Transformer(config), TrainingConfig(label_smoothing=shape.label_smoothing))
     batches = [Batch(*_ids(rows), rows.tokens, tuple(range(len(rows.source)))) for rows in task.batches]
-    return Contender(lambda i: updater.update(i + 1, [batches[i]]).loss, updater.model, "heedful")
+    return Contender(lambda i: trainer.train_step([batches[i]]).loss, trainer.model, "heedful")
 
 
 class TorchTransformer(nn.Module):

@@ -17,7 +17,7 @@ from heedful.decoding import search
 from heedful.model import attention, embeddings, layers
 from heedful.model.attention import MultiHeadAttention
 from heedful.model.transformer import Transformer
-from heedful.training.step import Updater
+from heedful.training.trainer import Trainer
 
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
 
@@ -80,10 +80,10 @@ def figures(variant: Variant, store: Store) -> tuple[float, ...]:
     """Loss and gradient of one update from the same seed, and the logits after it without dropout."""
     with applied(variant.patches):
         torch.manual_seed(1)
-        updater = Updater(Transformer(replace(SMALL, **variant.model)), TrainingConfig(batch_tokens=256))
+        trainer = Trainer(Transformer(replace(SMALL, **variant.model)), TrainingConfig(batch_tokens=256))
         batch = Batches(store, 256, seed=1)[0]
-        result = updater.update(1, [batch])
-        logits = updater.model.eval()(batch.source_BS, batch.target_in_BT)
+        result = trainer.train_step([batch])
+        logits = trainer.model.eval()(batch.source_BS, batch.target_in_BT)
     return result.loss, result.gradient_norm, logits.sum().item()
 
 

@@ -12,6 +12,7 @@ from heedful.decoding.translator import Translator
 from heedful.evaluation.exact_match import ExactMatch, exact_match, exact_match_by_label
 from heedful.evaluation.scores import bleu, chrf
 from heedful.recipes import Settings
+from heedful.storage.file_names import ATTENTION_FIGURE, ATTENTION_PAGE
 from heedful.training.run import train_settings
 from heedful.views.attention_page import AttendedSentence, write_attention_page
 from heedful.views.figure import draw_cross_attention, require_matplotlib
@@ -86,7 +87,7 @@ def _pictures(translator: Translator, text: str, out: Path) -> Iterator[str]:
     translation = translator.translate(text, attention=True, split=False)
     attention = translation.attention
     assert attention is not None  # asked for
-    picture, page = out / "attention.png", out / "attention.html"
+    picture, page = out / ATTENTION_FIGURE, out / ATTENTION_PAGE
     draw_cross_attention(attention, picture)
     write_attention_page([AttendedSentence(text, translation.text, attention, "English", "German")], page)
     yield ""

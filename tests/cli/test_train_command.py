@@ -77,15 +77,15 @@ def test_train_from_a_model(heedful: Program, model: Path, corpus: dict[str, str
 def test_a_signal_gives_its_exit_code(
     heedful: Program, corpus: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from heedful.training.step import Updater
+    from heedful.training.trainer import Trainer
 
-    update = Updater.update
+    train_step = Trainer.train_step
 
-    def interrupted(self: Updater, step: int, batches: Any) -> Any:
+    def interrupted(self: Trainer, step: int, batches: Any) -> Any:
         signal.raise_signal(signal.SIGINT if step == 2 else signal.SIGTERM)
         return update(self, step, batches)
 
-    monkeypatch.setattr(Updater, "update", interrupted)
+    monkeypatch.setattr(Trainer, "train_step", interrupted)
     arguments = ("train", *tasks.file_options(corpus), "--out", tmp_path / "run", *tasks.set_options(tasks.TINY))
     for code in (143, 130):
         outcome = heedful(*arguments)

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from heedful.config import BOS, EOS, PAD, DataConfig
 from heedful.data.batches import Batches, assemble, collate, pad, unpadded
-from heedful.data.lengths import LengthBuckets, cut, length_buckets, shapes, write_order
+from heedful.data.lengths import LengthBuckets, length_buckets, shapes, write_order
 from heedful.data.store import write_store
+from heedful.data.token_budget import bucket_boundaries
 from heedful.text.corpus import Corpus, Pair
 from heedful.text.tokenizer import learn
 
@@ -189,7 +190,7 @@ def naive_cut(pairs: list[tuple[int, int]], budget: int) -> list[int]:
 def test_cuts_and_shapes_against_plain_loops(pairs, budget):
     order, buckets = order_by_length(pairs)
     sorted_pairs = [pairs[index] for index in order]
-    starts = cut(buckets, budget)
+    starts = bucket_boundaries(buckets, budget)
     assert starts.tolist() == naive_cut(sorted_pairs, budget)
     batches = [sorted_pairs[begin:end] for begin, end in itertools.pairwise(starts)]
     found = shapes(buckets, starts)

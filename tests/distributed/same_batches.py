@@ -5,5 +5,5 @@ import sys
 from heedful.cli.main import main
 from heedful.training.distributed import ProcessGroup
 
-ProcessGroup.share = lambda self, numbers: numbers[: len(numbers) // self.count]  # type: ignore[method-assign]
+ProcessGroup.shard = lambda self, numbers: numbers[: len(numbers) // self.world_size]  # type: ignore[method-assign]
 sys.exit(main())

@@ -121,7 +121,7 @@ def test_accumulate_is_chosen_or_refused(corpus: dict[str, str], tmp_path: Path)
     assert "accumulate = 2" in (tmp_path / "chosen" / "config.toml").read_text(encoding="utf-8")
     refused = together(tmp_path / "refused", corpus, {**SETTINGS, "training.accumulate": 3})
     assert refused.code != 0
-    assert "cannot be shared by 2 processes" in refused.err
+    assert "cannot be split evenly over 2 processes" in refused.err
 
 
 @pytest.fixture

@@ -18,8 +18,9 @@ from typing import Any
 import pytest
 
 from heedful import files
-from heedful.training import checkpoints, loop, preparation
-from heedful.training.step import Updater
+from heedful.training import averaging, checkpoints, preparation
+from heedful.training.run_writer import RunWriter
+from heedful.training.trainer import Trainer
 from heedful.training.validation import Validation
 
 Hit = Callable[[str, str], None]  # what is about to happen, and to which path
@@ -128,16 +129,16 @@ class Phases:
     # Where a run can be, and the calls inside that count as events besides those of the disk.
     PLACES: tuple[tuple[str, Any, str], ...] = (
         ("begin", preparation, "begin"),
-        ("step", Updater, "update"),
+        ("step", Trainer, "train_step"),
         ("validation", Validation, "run"),
-        ("best", loop.Loop, "_write_best"),
+        ("best", RunWriter, "save_best"),
         ("save", checkpoints, "save"),
         ("prune", checkpoints, "prune"),
-        ("average", loop, "write_average"),
+        ("average", averaging, "write_averaged_model"),
     )
     INSIDE: tuple[tuple[Any, str], ...] = (
-        (Updater, "_accumulate"),
-        (Updater, "_gradient_norm"),
+        (Trainer, "_accumulate_gradients"),
+        (Trainer, "_clip_gradients"),
         (Validation, "_losses"),
         (Validation, "_translate"),
     )

@@ -15,7 +15,7 @@ from runs import SETTINGS, continued, copy_with, end_of
 import tasks
 from heedful.storage.run_directory import RunDirectory
 from heedful.training import checkpoints
-from heedful.training import step as step_module
+from heedful.training import trainer as trainer_module
 
 pytestmark = pytest.mark.faults
 
@@ -86,7 +86,7 @@ def test_control_forgets(
     if forgotten == "moments":
         monkeypatch.setattr(checkpoints, "_fitting", lambda t, name, *r: fitting(t, name, *r) * ("exp" not in name))
     elif forgotten == "dropout":
-        monkeypatch.setattr(step_module, "seed_dropout", lambda *_: torch.rand(1))
+        monkeypatch.setattr(trainer_module, "seed_dropout", lambda *_: torch.rand(1))
     else:
 
         def a_batch_ahead(*arguments: Any) -> checkpoints.Progress:

@@ -19,10 +19,11 @@ from heedful.data.batches import Batches
 from heedful.data.store import Store
 from heedful.errors import NonFiniteError
 from heedful.storage.run_directory import RunDirectory
-from heedful.training import step as step_module
+from heedful.training import trainer as trainer_module
 from heedful.training.checkpoints import read_progress
+from heedful.training.progress import StepResult
 from heedful.training.run import train
-from heedful.training.step import StepResult, Updater
+from heedful.training.trainer import Trainer
 
 pytestmark = pytest.mark.faults
 
@@ -32,18 +33,18 @@ STEPS = (1, 6, 11) if count(1, 2) == 2 else (6,)
 
 def poison(patch: pytest.MonkeyPatch, step: int, where: str, value: float) -> None:
     """In that update the loss is `value`, or one number of one gradient is."""
-    update, accumulate, batch_loss = Updater.update, Updater._accumulate, step_module.batch_loss
+    train_step, accumulate, batch_loss = Trainer.train_step, Trainer._accumulate_gradients, trainer_module.batch_loss
     now = [0]
 
-    def noted(self: Updater, number: int, batches: Any) -> StepResult:
-        now[0] = number
-        return update(self, number, batches)
+    def noted(self: Trainer, batches: Any) -> StepResult:
+        now[0] = self.progress.step + 1
+        return train_step(self, batches)
 
     def poisoned_loss(*arguments: Any) -> Any:
         sums = batch_loss(*arguments)
         return sums._replace(smoothed=sums.smoothed * value) if now[0] == step else sums
 
-    def poisoned_gradient(self: Updater, *arguments: Any) -> Any:
+    def poisoned_gradient(self: Trainer, *arguments: Any) -> Any:
         result = accumulate(self, *arguments)
         if now[0] == step:
             gradient = list(self.model.parameters())[2].grad
@@ -51,11 +52,11 @@ def poison(patch: pytest.MonkeyPatch, step: int, where: str, value: float) -> No
             gradient.view(-1)[3] = value
         return result
 
-    patch.setattr(Updater, "update", noted)
+    patch.setattr(Trainer, "train_step", noted)
     if where == "loss":
-        patch.setattr(step_module, "batch_loss", poisoned_loss)
+        patch.setattr(trainer_module, "batch_loss", poisoned_loss)
     else:
-        patch.setattr(Updater, "_accumulate", poisoned_gradient)
+        patch.setattr(Trainer, "_accumulate_gradients", poisoned_gradient)
 
 
 def newest_is_finite(run: RunDirectory) -> bool:
@@ -105,10 +106,10 @@ def test_control_without_the_check(
     settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
     poison(monkeypatch, 6, where, math.nan)
-    monkeypatch.setattr(step_module.math, "isfinite", lambda _: True)
+    monkeypatch.setattr(trainer_module.math, "isfinite", lambda _: True)
     # The model then says nothing that could be decoded; what counts here are the weights.
     monkeypatch.setattr("heedful.training.validation.Validation._translate", lambda self, *_: [""] * len(self.pairs))
-    monkeypatch.setattr("heedful.training.loop.perplexity", lambda _: 0.0)
+    monkeypatch.setattr("heedful.training.run_writer.perplexity", lambda _: 0.0)
     monkeypatch.setattr("heedful.training.validation.perplexity", lambda _: 0.0)
     train(out=tmp_path / "run", overrides=settings)
     assert not newest_is_finite(RunDirectory(tmp_path / "run"))
@@ -120,13 +121,13 @@ def test_skipping_is_not_in_the_weights(
     """The weights before and after a skipped update are the same."""
     seen: list[list[torch.Tensor]] = []
     poison(monkeypatch, 6, "gradient", math.inf)
-    update = Updater.update
+    train_step = Trainer.train_step
 
-    def watched(self: Updater, number: int, batches: Any) -> StepResult:
+    def watched(self: Trainer, batches: Any) -> StepResult:
         seen.append([parameter.detach().clone() for parameter in self.model.parameters()])
-        return update(self, number, batches)
+        return train_step(self, batches)
 
-    monkeypatch.setattr(Updater, "update", watched)
+    monkeypatch.setattr(Trainer, "train_step", watched)
     train(out=tmp_path / "run", overrides={**settings, "training.non_finite": "skip", "training.steps": 8})
     same = [all(map(torch.equal, seen[step], seen[step + 1])) for step in range(7)]
     assert same == [False] * 5 + [True, False]

@@ -20,7 +20,7 @@ from heedful.errors import ConfigError, MachineError
 from heedful.model.transformer import Transformer
 from heedful.training.loss import batch_loss
 from heedful.training.run import train
-from heedful.training.step import Updater
+from heedful.training.trainer import Trainer
 
 V = 15
 SHORT, LONG = (7, 5, 2), (130, 121, 40)  # plain attention, and the fast one
@@ -97,9 +97,9 @@ def test_control_other_dropout_in_the_backward_pass_is_seen(monkeypatch: pytest.
 def test_updates_are_the_same_to_the_bit(precision: str) -> None:
     batches = [batch_of(LONG, seed=1), batch_of(SHORT, seed=2)]
     config = TrainingConfig(warmup_steps=10, precision=precision, clip_norm=1.0)
-    kept, again = Updater(model_of(), config), Updater(model_of(), replace(config, checkpoint_activations=True))
+    kept, again = Trainer(model_of(), config), Trainer(model_of(), replace(config, checkpoint_activations=True))
     for step in (1, 2, 3):
-        assert kept.update(step, batches) == again.update(step, batches)
+        assert kept.train_step(batches) == again.train_step(batches)
     assert same(list(kept.model.parameters()), list(again.model.parameters()))
     assert saved_bytes(again.model, batches[0]) < saved_bytes(kept.model, batches[0]) / 4
 
@@ -177,7 +177,7 @@ def fail(*_: object) -> None:
     raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 99 bytes.")
 
 
-@pytest.mark.parametrize("where", ["heedful.training.step.batch_loss", "heedful.training.run._loop"])
+@pytest.mark.parametrize("where", ["heedful.training.trainer.batch_loss", "heedful.training.run._start"])
 @pytest.mark.parametrize("checkpointed", [False, True])
 def test_out_of_memory_advises_it_where_it_is_not_so(
     where: str, checkpointed: bool, corpus: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -14,7 +14,7 @@ import torch
 import tasks
 from heedful.errors import ModelError, UsageError
 from heedful.storage.model_directory import Model
-from heedful.storage.run_directory import RunDirectory, model_of_checkpoints, open_model
+from heedful.storage.run_directory import RunDirectory, open_model
 
 MODEL_FILES = {"config.json", "tokenizer.model", "model.safetensors", "MANIFEST.json"}
 
@@ -78,16 +78,6 @@ def test_looking_for_one_reads_no_more_than_it_must(own_run: Path, caplog: pytes
     with caplog.at_level(logging.WARNING, "heedful"):
         assert run.valid_steps(2) == [12, 8]
     assert not caplog.text
-
-
-def test_the_average_is_the_mean_of_the_files(tiny_run: Path) -> None:
-    run = RunDirectory(tiny_run)
-    files = [weights_of(run.checkpoint(step)) for step in (4, 8, 12)]
-    mean = {
-        name: np.mean([file[name].astype(np.float64) for file in files], axis=0).astype(np.float32) for name in files[0]
-    }
-    assert_has(model_of_checkpoints(run, [12, 8, 4]), mean)
-    assert_has(open_model(tiny_run), mean)
 
 
 def test_a_model_says_which_steps_it_is_made_of(tiny_run: Path) -> None:

@@ -15,7 +15,8 @@ from heedful.model.transformer import Transformer
 from heedful.storage.run_directory import RunDirectory
 from heedful.training import checkpoints
 from heedful.training.adam import Adam
-from heedful.training.checkpoints import Progress, load, prune, require_space, save, steps_to_average
+from heedful.training.checkpoints import load, prune, require_space, save
+from heedful.training.progress import Progress
 
 CONFIG = ModelConfig(vocab_size=20, N=1, d_model=8, d_ff=16, h=2, dropout=0.0)
 
@@ -180,23 +181,6 @@ def test_pruning_never_leaves_the_newest_alone(
         (run.checkpoint(step) / "state.json").write_text("{}")
     prune(run, keep=2, save_every=4, newest=newest)
     assert run.steps() == left
-
-
-@pytest.mark.parametrize(
-    ("steps", "newest", "averaged"),
-    [
-        ([4, 8, 12], 12, [12, 8, 4]),
-        ([4, 8, 12, 16], 16, [16, 12, 8]),
-        ([4, 8, 10], 10, [10, 8, 4]),
-        ([4, 6, 8], 8, [8, 4]),  # 6 was saved when the run was stopped: one that was not has no such checkpoint
-        ([4], 4, [4]),
-    ],
-)
-def test_the_average_is_of_the_newest_and_regular_ones(
-    run: RunDirectory, make: Callable[..., None], steps: list[int], newest: int, averaged: list[int]
-) -> None:
-    make(*steps)
-    assert steps_to_average(run, last=3, save_every=4, newest=newest) == averaged
 
 
 def test_too_little_space_is_said_before_writing(run: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import pytest
 from heedful.config import TrainingConfig
 from heedful.training import display as module
 from heedful.training.display import Display, Sample
-from heedful.training.step import StepResult
+from heedful.training.progress import StepResult
 
 
 class Clock:
@@ -138,7 +138,7 @@ def test_a_terminal_gets_a_bar(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     monkeypatch.setenv("COLUMNS", "200")
     display = display_of(5, 10)
     display.step(6, result())
-    display.say("a line [with] brackets")
+    display.print("a line [with] brackets")
     with display.phase("validating") as report:
         report(3, 7)
         display._bar.refresh()

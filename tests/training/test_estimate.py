@@ -39,7 +39,7 @@ from heedful.training.estimate import (
 )
 from heedful.training.hardware import available_memory, flops_per_second
 from heedful.training.loss import batch_loss
-from heedful.training.step import make_optimizer
+from heedful.training.optimizer import make_optimizer
 
 CPU = torch.device("cpu")
 

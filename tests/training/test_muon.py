@@ -10,7 +10,7 @@ from heedful.config import ModelConfig
 from heedful.model.transformer import Transformer
 from heedful.training.adam import Adam
 from heedful.training.muon import Muon, orthogonal
-from heedful.training.step import make_optimizer
+from heedful.training.optimizer import make_optimizer
 
 
 @pytest.mark.parametrize("shape", [(16, 16), (8, 24), (24, 8)])

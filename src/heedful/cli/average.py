@@ -8,7 +8,8 @@ from pathlib import Path
 from heedful.errors import CheckpointError, UsageError
 from heedful.files import require_replaceable
 from heedful.storage.model_directory import is_model, write_model
-from heedful.storage.run_directory import RunDirectory, is_run, model_of_checkpoints
+from heedful.storage.run_directory import RunDirectory, is_run
+from heedful.training.averaging import averaged_model
 from heedful.wording import plural
 
 
@@ -29,5 +30,5 @@ def average(arguments: argparse.Namespace) -> None:
             f"{path} has {plural(len(steps), 'valid checkpoint')}, fewer than --last {last}. "
             "Lower --last, or train with a larger training.keep."
         )
-    write_model(out, model_of_checkpoints(run, steps))
+    write_model(out, averaged_model(run, steps))
     print(out)

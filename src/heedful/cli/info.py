@@ -18,14 +18,13 @@ from heedful import presets, recipes
 from heedful.config import ModelConfig, Recipe
 from heedful.errors import ModelError, UsageError
 from heedful.model.transformer import Transformer
+from heedful.storage.file_names import CONFIG, MODEL_FILES, WEIGHTS
 from heedful.storage.manifest import verify_manifest
-from heedful.storage.model_directory import CONFIG, TOKENIZER, WEIGHTS, read_model
+from heedful.storage.model_directory import read_model
 from heedful.storage.run_directory import RunDirectory, is_run
 from heedful.text.tokenizer import Tokenizer
-from heedful.training.checkpoints import Progress
-from heedful.training.loop import is_finished, note_validation
+from heedful.training.progress import Progress
 from heedful.training.run_log import read_log
-from heedful.training.validation import Scores
 from heedful.views.run_page import write_run_page
 from heedful.wording import clock, command, plural, use_commands
 
@@ -93,7 +92,7 @@ def model_facts(path: Path) -> Facts:
         "text": asdict(model.text),
         "decoding": asdict(model.decoding),
         "history": dict(model.history),
-        "sha256": verify_manifest(path, (CONFIG, TOKENIZER, WEIGHTS), ModelError),
+        "sha256": verify_manifest(path, MODEL_FILES, ModelError),
     }
 
 
@@ -120,10 +119,10 @@ def _is_finished(step: int, validations: list[Facts], recipe: Recipe) -> bool:
     """Whether the steps or the patience are used up, by the rules of the training loop."""
     progress = Progress()
     for entry in validations:
-        figures = {key: entry.get(key) for key in ("loss", "nll", "perplexity", "bleu", "seconds")}
-        note_validation(progress, Scores(**{key: nan if value is None else value for key, value in figures.items()}))
+        bleu, nll = (nan if entry.get(key) is None else entry[key] for key in ("bleu", "nll"))
+        progress.record_validation(bleu, nll)
     progress.step = step
-    return is_finished(progress, recipe)
+    return progress.is_finished(recipe.training)
 
 
 def _planned(run: RunDirectory) -> Facts:

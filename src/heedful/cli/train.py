@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from heedful import recipes
 from heedful.errors import MachineError, UsageError
 from heedful.recipes import Settings
+from heedful.storage.file_names import RECIPE
 from heedful.wording import command, plural, use_commands
 
 if TYPE_CHECKING:
@@ -27,14 +28,16 @@ def train(arguments: argparse.Namespace) -> None:
 
         _say_cost(dry_run(settings, Path(out) if out else None, **options))
     else:
-        from heedful.training.display import say
+        from heedful.training.display import print_status
         from heedful.training.distributed import is_main_process
         from heedful.training.run import train_settings
 
         run = train_settings(settings, Path(out), **options)
         if is_main_process():
             print(run.path)
-            say("\n".join(["next:", *(f"  {line}" for line in (*use_commands(run.path), command("info", run.path)))]))
+            print_status(
+                "\n".join(["next:", *(f"  {line}" for line in (*use_commands(run.path), command("info", run.path)))])
+            )
 
 
 def settings_of(arguments: argparse.Namespace) -> Settings:
@@ -49,7 +52,7 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
     if arguments.data_root:
         raise UsageError("--data-root goes with a recipe.")
     settings = recipes.merged({"data": files}, given)
-    begun = bool(arguments.out) and (Path(arguments.out) / "config.toml").is_file()
+    begun = bool(arguments.out) and (Path(arguments.out) / RECIPE).is_file()
     if not (begun or settings["data"].get("source") or settings["data"].get("builtin")):
         raise UsageError(
             "No training text given. Pass a recipe, or --source and --target files, for example: "

@@ -2,9 +2,9 @@
 
 A batch is a pure function of (corpus, seed, number), so resuming a run needs no saved state.
 
-The pairs are sorted by length and cut wherever one more would exceed the budget (data/lengths.py). The cuts depend on
-lengths alone: every epoch has the same number of batches of the same shapes. Each epoch shuffles the order of the
-batches, and the pairs within a length bucket.
+The pairs are sorted by length and cut into batches within the token budget (data/token_budget.py). The boundaries
+depend on lengths alone: every epoch has the same number of batches of the same shapes. Each epoch shuffles the order of
+the batches, and the pairs within a length bucket.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ import torch
 from torch import Tensor
 
 from heedful.config import BOS, PAD
-from heedful.data.lengths import Numbers, cut, shapes
+from heedful.data.lengths import Numbers, shapes
 from heedful.data.store import Ids, Store
+from heedful.data.token_budget import bucket_boundaries
 from heedful.errors import CorpusError
 
 _EPOCH, _BATCH_ORDER, _RESEGMENTED = 1, 2, 4  # separate the random streams of one seed; 3 is dropout's
@@ -64,7 +65,7 @@ class Batches:
         self._resegment = resegment
         self._bidirectional = bidirectional
         self._first_G = store.buckets.first
-        self._starts = cut(store.buckets, batch_tokens)
+        self._starts = bucket_boundaries(store.buckets, batch_tokens)
         self._shapes = shapes(store.buckets, self._starts)
         self._epoch = -1
 

@@ -1,4 +1,4 @@
-"""Length buckets: sort the pairs of a corpus by length, and cut that order into batches.
+"""Length buckets: the pairs of a corpus sorted by length.
 
 A bucket holds the pairs with the same source length and the same target length. Even a large corpus has only a few
 thousand buckets, and the shapes of all batches follow from them without reading a sentence.
@@ -96,22 +96,6 @@ def _keys(source: Lengths | Numbers, target: Lengths | Numbers) -> Numbers:
     """Return sort keys of the buckets."""
     source, target = source.astype(np.int64), target.astype(np.int64)
     return target * _SPAN + np.where(target % 2 == 1, _SPAN - 1 - source, source)
-
-
-def cut(buckets: LengthBuckets, batch_tokens: int) -> Numbers:
-    """Return the batch boundaries: as many pairs as fit the token budget with padding, and at least one."""
-    starts, begin, size, longest = [0], 0, 0, 0
-    for length, left in zip(
-        np.maximum(buckets.source_G, buckets.target_G).tolist(), buckets.count_G.tolist(), strict=True
-    ):
-        while left:
-            longest = max(longest, length)
-            fitting = min(left, max(batch_tokens // longest - size, 0 if size else 1))
-            begin, size, left = begin + fitting, size + fitting, left - fitting
-            if left:  # the batch is full
-                starts.append(begin)
-                size = longest = 0
-    return np.array([*starts, begin], np.int64)
 
 
 def shapes(buckets: LengthBuckets, starts: Numbers) -> Shapes:

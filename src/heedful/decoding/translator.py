@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, overload
 
 import torch
-import torch.nn.functional as F
 
-from heedful.config import BOS, EOS, PAD
-from heedful.data.batches import pad
+from heedful.config import BOS, EOS
+from heedful.data.batches import assemble
+from heedful.data.token_budget import batches_by_length
 from heedful.decoding.decoder import SearchDecoder, has_int8
+from heedful.decoding.likelihood import log_likelihoods
 from heedful.decoding.search import Hypothesis, beam_search
 from heedful.errors import InputError, MachineError, ModelError, UsageError
 from heedful.model.transformer import AttentionWeights
@@ -163,7 +164,7 @@ class Translator:
                     "was trained on: its probability would mean nothing. Split it."
                 )
         decoding = self.model.decoding
-        for batch in _batches(longest, decoding.batch_tokens // decoding.beam):  # as many rows as search has
+        for batch in batches_by_length(longest, decoding.batch_tokens // decoding.beam):  # as many rows as search has
             scored = self._score_batch([pairs[i] for i in batch])
             for index, result in zip(batch, scored, strict=True):
                 results[index] = result
@@ -225,33 +226,16 @@ class Translator:
         names = self.model.tokenizer.tokens
         return Attention(names(source), names(target), *(w[:, 0].cpu() for w in weights))
 
-    @torch.inference_mode()
     def _score_batch(self, pairs: list[tuple[list[int], list[int]]]) -> list[PairScore]:
-        source_BS = pad([source for source, _ in pairs]).to(self.device)
-        target_BT = pad([target for _, target in pairs]).to(self.device)
-        shifted_BT = F.pad(target_BT, (1, 0), value=BOS)[:, :-1]
-        logits_BTV = self.model.transformer(source_BS, shifted_BT).float()
-        picked_BT = logits_BTV.gather(2, target_BT[:, :, None])[:, :, 0] - logits_BTV.logsumexp(dim=2)
-        totals = (picked_BT * (target_BT != PAD)).sum(dim=1).tolist()
-        return [PairScore(total, len(target)) for total, (_, target) in zip(totals, pairs, strict=True)]
+        sources, targets = [source for source, _ in pairs], [target for _, target in pairs]
+        totals = log_likelihoods(self.model.transformer, assemble(sources, targets, lines=()).to(self.device))
+        return list(map(PairScore, totals, map(len, targets)))
 
 
 class _Settings(NamedTuple):
     beam: int
     alpha: float
     n_best: int
-
-
-def _batches(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:
-    """Indices in batches of at most `tokens` padded positions, longest first: memory runs out at once or never."""
-    batch: list[int] = []
-    for index in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
-        if batch and (len(batch) + 1) * lengths[batch[0]] > tokens:
-            yield batch
-            batch = []
-        batch.append(index)
-    if batch:
-        yield batch
 
 
 def _joined(line: SegmentedText, sentences: Sequence[Translation]) -> Translation:

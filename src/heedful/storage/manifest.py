@@ -12,8 +12,8 @@ from typing import Any
 
 from heedful.errors import InputError
 from heedful.files import read_at_most
+from heedful.storage.file_names import MANIFEST
 
-NAME = "MANIFEST.json"
 MOST_JSON = 1_000_000  # bytes of a JSON file; a larger one is not ours
 
 
@@ -21,10 +21,10 @@ def write_manifest(directory: Path) -> None:
     files = {
         path.name: {"bytes": path.stat().st_size, "sha256": _sha256(path)}
         for path in sorted(directory.iterdir())
-        if path.name != NAME
+        if path.name != MANIFEST
     }
     content = {"files": files, "digest": _digest(files)}
-    (directory / NAME).write_bytes(json.dumps(content, indent=1).encode())
+    (directory / MANIFEST).write_bytes(json.dumps(content, indent=1).encode())
 
 
 def verify_manifest(directory: Path, required: tuple[str, ...], error: type[InputError]) -> dict[str, str]:
@@ -32,7 +32,9 @@ def verify_manifest(directory: Path, required: tuple[str, ...], error: type[Inpu
     files = _read(directory, error)
     for name in required:
         if name not in files:
-            raise error(f"{directory}: {name} is missing from {NAME}. The directory is incomplete or not heedful's.")
+            raise error(
+                f"{directory}: {name} is missing from {MANIFEST}. The directory is incomplete or not heedful's."
+            )
     for name, facts in files.items():
         path = directory / name
         if not path.is_file() or path.is_symlink():
@@ -43,12 +45,12 @@ def verify_manifest(directory: Path, required: tuple[str, ...], error: type[Inpu
         if size != facts["bytes"]:
             raise error(f"{path} is damaged: {size:,} bytes instead of {facts['bytes']:,}.")
         if _sha256(path) != facts["sha256"]:
-            raise error(f"{path} is damaged: its sha256 is not the one in {NAME}.")
+            raise error(f"{path} is damaged: its sha256 is not the one in {MANIFEST}.")
     return {name: facts["sha256"] for name, facts in files.items()}
 
 
 def _read(directory: Path, error: type[InputError]) -> dict[str, dict[str, Any]]:
-    path = directory / NAME
+    path = directory / MANIFEST
     try:
         if path.is_symlink():
             raise ValueError("not a plain file")

@@ -21,6 +21,7 @@ from heedful.data.store import Store
 from heedful.errors import ConfigError, InputError, ModelError
 from heedful.files import new_directory, read_at_most
 from heedful.model.transformer import Transformer
+from heedful.storage.file_names import CONFIG, MODEL_FILES, TOKENIZER, WEIGHTS
 from heedful.storage.manifest import MOST_JSON, verify_manifest, write_manifest
 from heedful.storage.ownership import may_replace
 from heedful.text.profiles import LINES, profile
@@ -32,7 +33,6 @@ from heedful.version import __version__
 FORMAT_VERSION = 1  # of config.json; raised when an older heedful could not read what this one writes
 _SEVERAL_SENTENCES = 0.1  # share of lines with several sentences, from which the training text is paragraphs
 _MOST_HEADER = 2_000_000  # bytes of a safetensors header: a model of hundreds of layers
-WEIGHTS, TOKENIZER, CONFIG = "model.safetensors", "tokenizer.model", "config.json"
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def read_model(directory: Path, device: torch.device | str = "cpu") -> Model:
     """Reads a MODEL after checking every byte of it; the transformer is in eval mode."""
     if not directory.is_dir():
         raise ModelError(f"There is no model {directory}. Give a model or run directory that heedful wrote.")
-    verify_manifest(directory, (CONFIG, TOKENIZER, WEIGHTS), ModelError)
+    verify_manifest(directory, MODEL_FILES, ModelError)
     content = read_config(directory)
     try:
         config = build(ModelConfig, content["model"])
@@ -127,7 +127,7 @@ def read_model(directory: Path, device: torch.device | str = "cpu") -> Model:
 
 def is_model(directory: Path) -> bool:
     """Whether heedful wrote this MODEL, and nobody changed it: only then may a newer one take its place."""
-    return may_replace(directory, (CONFIG, TOKENIZER, WEIGHTS))
+    return may_replace(directory, MODEL_FILES)
 
 
 def read_config(directory: Path) -> dict[str, Any]:

@@ -15,11 +15,10 @@ from pathlib import Path
 
 from heedful.errors import InputError, UsageError
 from heedful.files import holds_only, is_empty, read_at_most, write_durably
-from heedful.storage.manifest import NAME as MANIFEST
+from heedful.storage.file_names import MANIFEST, MARKER
 from heedful.storage.manifest import verify_manifest
 from heedful.version import __version__
 
-MARKER = ".heedful"
 RUN, LAB = "run", "lab"
 _LONGEST = 128  # bytes of a marker, padded to this length so that one write replaces it whole
 

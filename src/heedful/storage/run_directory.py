@@ -8,39 +8,29 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from heedful import recipes
 from heedful.config import Recipe
 from heedful.data.store import Store, facts_of, is_store
 from heedful.errors import CheckpointError, HeedfulError, ModelError, UsageError, nearest
 from heedful.files import clear_unfinished, discard, is_empty
-from heedful.storage.manifest import NAME as MANIFEST
+from heedful.storage import file_names
+from heedful.storage.file_names import CHECKPOINT_FILES, CONFIG, MANIFEST, MARKER, STORES, WEIGHTS
 from heedful.storage.manifest import verify_manifest
-from heedful.storage.model_directory import (
-    CONFIG,
-    TOKENIZER,
-    WEIGHTS,
-    Model,
-    TextFacts,
-    is_model,
-    read_model,
-    read_tensors,
-    with_weights,
-)
-from heedful.storage.ownership import MARKER, is_ours, require_no_links
+from heedful.storage.model_directory import Model, TextFacts, is_model, read_model, read_tensors, with_weights
+from heedful.storage.ownership import is_ours, require_no_links
 from heedful.text.tokenizer import Tokenizer
 
 log = logging.getLogger("heedful")
 
-OPTIMIZER, STATE = "optimizer.safetensors", "state.json"
-CHECKPOINTS = ("averaged", "best", "last")
-CHECKPOINT_FILES = (WEIGHTS, OPTIMIZER, STATE)
-STORES = ("training", "validation")  # the token stores in RUN/data
+CHECKPOINTS = ("averaged", "best", "last")  # values of --checkpoint
 
 
 @dataclass(frozen=True)
@@ -49,31 +39,31 @@ class RunDirectory:
 
     @property
     def config(self) -> Path:
-        return self.path / "config.toml"
+        return self.path / file_names.RECIPE
 
     @property
     def tokenizer(self) -> Path:
-        return self.path / TOKENIZER
+        return self.path / file_names.TOKENIZER
 
     @property
     def log(self) -> Path:
-        return self.path / "log.jsonl"
+        return self.path / file_names.LOG
 
     @property
     def data(self) -> Path:
-        return self.path / "data"
+        return self.path / file_names.DATA
 
     @property
     def checkpoints(self) -> Path:
-        return self.path / "checkpoints"
+        return self.path / file_names.CHECKPOINTS
 
     @property
     def best(self) -> Path:
-        return self.path / "best"
+        return self.path / file_names.BEST
 
     @property
     def model(self) -> Path:
-        return self.path / "model"
+        return self.path / file_names.AVERAGED
 
     @property
     def marker(self) -> Path:
@@ -83,7 +73,8 @@ class RunDirectory:
     def entries(self) -> tuple[Path, ...]:
         """Everything that heedful writes directly in a run."""
         own = (self.config, self.tokenizer, self.log, self.data, self.checkpoints, self.best, self.model)
-        return (*own, *(self.path / name for name in ("tensorboard", "attention.png", "attention.html")))
+        views = (file_names.TENSORBOARD, file_names.ATTENTION_FIGURE, file_names.ATTENTION_PAGE)
+        return (*own, *(self.path / name for name in views))
 
     def require_own(self) -> None:
         """Raise UsageError unless the directory is a run of heedful's, or a new run would overwrite nothing in it."""
@@ -177,7 +168,7 @@ class RunDirectory:
 
 
 def is_run(path: Path) -> bool:
-    return (path / "config.toml").is_file()
+    return RunDirectory(path).config.is_file()
 
 
 def open_model(path: Path, checkpoint: str | None = None, device: torch.device | str = "cpu") -> Model:
@@ -202,24 +193,21 @@ def open_model(path: Path, checkpoint: str | None = None, device: torch.device |
 
 
 def read_last(run: RunDirectory, device: torch.device | str = "cpu") -> Model:
+    """Return the model of the newest valid checkpoint."""
     newest = run.valid_steps(1)
     if not newest:
         raise ModelError(f"The run {run.path} has no valid checkpoint yet.")
-    return model_of_checkpoints(run, newest, device)
+    weights = read_tensors(run.checkpoint(newest[0]) / WEIGHTS, CheckpointError)
+    return model_of_run(run, weights, newest, device)
 
 
-def model_of_checkpoints(run: RunDirectory, steps: list[int], device: torch.device | str = "cpu") -> Model:
-    """The parameter average of some checkpoints of a run (section 6.1), as a model."""
+def model_of_run(
+    run: RunDirectory, weights: Mapping[str, Tensor], steps: list[int], device: torch.device | str = "cpu"
+) -> Model:
+    """Return a model of a run with these weights. `steps` are the checkpoints they come from, newest first."""
     recipe, tokenizer = run.recipe(), Tokenizer.read(run.tokenizer)
-    total: dict[str, torch.Tensor] = {}
-    for step in steps:
-        tensors = read_tensors(run.checkpoint(step) / WEIGHTS, CheckpointError)
-        for name, tensor in tensors.items():
-            # Sums in float64: the average does not depend on the size of what is added.
-            total[name] = total[name] + tensor.double() if name in total else tensor.double()
-    average = {name: (tensor / len(steps)).float() for name, tensor in total.items()}
     config = replace(recipe.model, vocab_size=tokenizer.vocab_size)
-    transformer = with_weights(config, average, run.checkpoint(steps[0]) / WEIGHTS)
+    transformer = with_weights(config, weights, run.checkpoint(steps[0]) / WEIGHTS)
     text = TextFacts.of(recipe.data, _training_text(run), tokenizer)
     history = {"steps": steps[0], "averaged_steps": sorted(steps)}
     return Model(transformer.to(device).eval(), tokenizer, text, recipe.decoding, history)
@@ -227,7 +215,7 @@ def model_of_checkpoints(run: RunDirectory, steps: list[int], device: torch.devi
 
 def _training_text(run: RunDirectory) -> Store | None:
     try:
-        return Store(run.data / "training")
+        return Store(run.data / file_names.TRAINING)
     except HeedfulError as error:
         log.warning("the model will not know the languages of its text: %s", error)
         return None

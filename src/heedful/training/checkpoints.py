@@ -3,46 +3,23 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from heedful.errors import CheckpointError, MachineError
 from heedful.files import discard, disk_message, free_bytes, holds_only, new_directory, read_at_most
 from heedful.model.transformer import Transformer
+from heedful.storage.file_names import CHECKPOINT_FILES, MANIFEST, OPTIMIZER, STATE, WEIGHTS
 from heedful.storage.manifest import MOST_JSON, write_manifest
-from heedful.storage.manifest import NAME as MANIFEST
-from heedful.storage.model_directory import WEIGHTS, read_tensors, write_tensors
-from heedful.storage.run_directory import CHECKPOINT_FILES, OPTIMIZER, STATE, RunDirectory
+from heedful.storage.model_directory import read_tensors, write_tensors
+from heedful.storage.run_directory import RunDirectory
 from heedful.training.adam import Adam
+from heedful.training.progress import Progress
 from heedful.typed import build, require_version
 
 FORMAT_VERSION = 1  # of state.json
-_COUNTS = ("step", "tokens", "skipped", "validations_without_gain", "log_bytes")
-
-
-@dataclass
-class Progress:
-    """Where a run stands. Batches and dropout are functions of the step: it is all that they need."""
-
-    step: int = 0  # updates done
-    tokens: int = 0  # real target tokens trained on
-    seconds: float = 0.0  # of training, over all its sittings
-    skipped: int = 0  # updates left out because they were not finite
-    best: dict[str, float] = field(default_factory=dict)  # step, bleu, nll of best/
-    lowest_nll: float | None = None
-    validations_without_gain: int = 0
-    window: dict[str, float] = field(default_factory=dict)  # sums since the log's last line: loss, nll, tokens
-    log_bytes: int = 0
-    loss_scale: dict[str, Any] = field(default_factory=dict)  # of fp16; empty otherwise
-    facts: dict[str, Any] = field(default_factory=dict)  # digests, threads and versions it was made with
-
-    def __post_init__(self) -> None:
-        for name in _COUNTS:
-            if not 0 <= getattr(self, name) < 2**53:
-                raise ValueError(f"{name} = {getattr(self, name)} is out of range")
 
 
 def save(run: RunDirectory, model: Transformer, optimizer: Adam, progress: Progress) -> Path:
@@ -109,13 +86,6 @@ def prune(run: RunDirectory, keep: int, save_every: int, newest: int) -> list[in
 def _is_checkpoint(directory: Path) -> bool:
     """Whether the directory has the files of a checkpoint, damaged or not, and nothing else. The run is heedful's."""
     return holds_only(directory, (*CHECKPOINT_FILES, MANIFEST))
-
-
-def steps_to_average(run: RunDirectory, last: int, save_every: int, newest: int) -> list[int]:
-    """The newest step and the regular ones before it, `last` in all: a run that was stopped and one that was not
-    average the same."""
-    regular = [step for step in run.valid_steps() if step % save_every == 0 and step < newest]
-    return [newest, *regular][:last]
 
 
 def require_space(path: Path, needed: int) -> None:

@@ -12,7 +12,7 @@ from heedful.text.corpus import Corpus
 from heedful.text.corpus_checks import PairCounter, reversed_validation, same_sides, sample, thinned
 from heedful.text.languages import Languages, disagrees, from_names, identify, language_name, require_code
 
-Say = Callable[[str], None]
+PrintStatus = Callable[[str], None]
 
 _KEYS = ("source_language", "target_language")
 _HOW = "set data.source_language and data.target_language to change them"
@@ -25,20 +25,20 @@ def with_checked_codes(settings: Settings) -> Settings:
     return recipes.merged(settings, {"data": checked}) if checked else settings
 
 
-def look_at(settings: Settings, train: Corpus, valid: Corpus, say: Say) -> Settings:
+def look_at(settings: Settings, train: Corpus, valid: Corpus, print_status: PrintStatus) -> Settings:
     """Return the settings with their languages; warn of what the first lines of the text show to be wrong."""
     training, validation = sample(train.pairs()), sample(valid.pairs())
     few = thinned(training)
     texts = [pair.source for pair in few], [pair.target for pair in few]
     found = [identify(text) for text in texts]
-    settings = _with_languages(settings, found, say)
+    settings = _with_languages(settings, found, print_status)
     for key, code in zip(_KEYS, found, strict=True):
         stated = settings.get("data", {}).get(key, "")
         if stated and code and disagrees(stated, code):
-            say(f"warning: {_disagreement(key, stated, code)}")
+            print_status(f"warning: {_disagreement(key, stated, code)}")
     for warning in (same_sides(training, "training"), reversed_validation(few, thinned(validation))):
         if warning:
-            say(f"warning: {warning}")
+            print_status(f"warning: {warning}")
     return settings
 
 
@@ -47,7 +47,7 @@ def counted_pairs(valid: Corpus) -> PairCounter:
     return PairCounter(valid.pairs())
 
 
-def _with_languages(settings: Settings, found: Sequence[str | None], say: Say) -> Settings:
+def _with_languages(settings: Settings, found: Sequence[str | None], print_status: PrintStatus) -> Settings:
     """Languages that are not set come from the names of the files, or else from the text, if it is clear."""
     data = DataConfig(**settings.get("data", {}))
     given = Languages(data.source_language, data.target_language)
@@ -60,10 +60,10 @@ def _with_languages(settings: Settings, found: Sequence[str | None], say: Say) -
         assumed, origin = Languages(found[0] or "", found[1] or ""), "as the text shows"
     languages = Languages(given.source or assumed.source, given.target or assumed.target)
     if not all(languages) or languages.source == languages.target:
-        say(f"Languages: not known. The model calls them source and target; {_HOW}.")
+        print_status(f"Languages: not known. The model calls them source and target; {_HOW}.")
         return settings
     source, target = (f"{language_name(code)} ({code})" for code in languages)
-    say(f"Languages: {source} → {target}, {origin}; {_HOW}.")
+    print_status(f"Languages: {source} → {target}, {origin}; {_HOW}.")
     return recipes.merged(settings, {"data": dict(zip(_KEYS, languages, strict=True))})
 
 

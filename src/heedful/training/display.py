@@ -10,7 +10,7 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 from heedful.config import TrainingConfig
-from heedful.training.step import StepResult
+from heedful.training.progress import StepResult
 from heedful.wording import clock
 
 Report = Callable[[int, int], None]  # how much of a phase is done, and how much there is
@@ -26,7 +26,7 @@ class Sample(NamedTuple):
     reference: str
 
 
-def say(text: str) -> None:
+def print_status(text: str) -> None:
     """Print a line on stderr. A closed stderr (`2>&1 | head`) must never end a run."""
     with contextlib.suppress(OSError, ValueError):
         print(text, file=sys.stderr, flush=True)
@@ -48,11 +48,11 @@ class Display:
             self._task = self._bar.add_task("training", total=self.last_step, completed=first_step, figures="")
             self._bar.start()
 
-    def say(self, text: str) -> None:
+    def print(self, text: str) -> None:
         if self._bar is not None:
             self._bar.console.print(text, highlight=False, markup=False, soft_wrap=True)
         elif self.is_shown:
-            say(text)
+            print_status(text)
 
     def step(self, number: int, result: StepResult) -> None:
         now = monotonic()
@@ -64,14 +64,14 @@ class Display:
             self._bar.update(self._task, completed=number, figures=f"{loss} · {figures}")
         elif self._is_due() or number == self.last_step:
             self._last_line = now
-            self.say(f"step {number:,}/{self.last_step:,} · {loss} · {rate} · {figures}")
+            self.print(f"step {number:,}/{self.last_step:,} · {loss} · {rate} · {figures}")
 
     @contextlib.contextmanager
     def phase(self, name: str) -> Iterator[Report]:
         """Show a pause in training (`validating`, `saving`) with its own progress, and learn how long it takes."""
         began = monotonic()
         if self._bar is None:
-            yield lambda done, total: self._say_phase(name, done, total)
+            yield lambda done, total: self._print_phase(name, done, total)
         else:
             task = self._bar.add_task(name, total=None, figures="")
             yield lambda done, total: self._bar.update(task, completed=done, total=total)
@@ -84,7 +84,7 @@ class Display:
         """Print a few translations, three lines each."""
         for sample in samples:
             lines = zip(("source", "translation", "reference"), sample, strict=True)
-            self.say("\n".join(["", *(f"  {name:11}  {_shortened(text)}" for name, text in lines)]))
+            self.print("\n".join(["", *(f"  {name:11}  {_shortened(text)}" for name, text in lines)]))
 
     def tokens_per_second(self) -> float:
         """Return real target tokens per second over the last steps; phases between them do not count."""
@@ -109,10 +109,10 @@ class Display:
         if self._bar is not None:
             self._bar.stop()
 
-    def _say_phase(self, name: str, done: int, total: int) -> None:
+    def _print_phase(self, name: str, done: int, total: int) -> None:
         if self._is_due():
             self._last_line = monotonic()
-            self.say(f"{name} · {done:,} of {total:,}")
+            self.print(f"{name} · {done:,} of {total:,}")
 
     def _is_due(self) -> bool:
         return monotonic() - self._last_line >= _SECONDS_BETWEEN_LINES

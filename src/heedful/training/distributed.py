@@ -40,7 +40,7 @@ class ProcessGroup:
     def require_divisible(self, accumulate: int) -> None:
         if accumulate % self.world_size:
             raise ConfigError(
-                f"training.accumulate = {accumulate} batches per update cannot be shared by {self.world_size} processes. "
+                f"training.accumulate = {accumulate} batches per step cannot be split over {self.world_size} processes. "
                 f"Use a multiple of {self.world_size}, or start another number of processes."
             )
 
@@ -106,7 +106,8 @@ def process_group(device: torch.device) -> Iterator[ProcessGroup]:
         return
     if missing := [name for name, value in given.items() if not value]:
         raise UsageError(
-            f"WORLD_SIZE is {world_size}, but {', '.join(missing)} not set. Start the processes with torchrun, or unset it."
+            f"WORLD_SIZE is {world_size}, but {', '.join(missing)} not set. "
+            "Start the processes with torchrun, or unset WORLD_SIZE."
         )
     if device.type == "cuda":
         device = torch.device("cuda", int(given["LOCAL_RANK"]))

@@ -11,17 +11,20 @@ import torch
 
 from heedful import recipes
 from heedful.config import ModelConfig, Recipe, TrainingConfig
-from heedful.data.lengths import LengthBuckets, cut, shapes
+from heedful.data.lengths import LengthBuckets, shapes
 from heedful.data.store import Store
+from heedful.data.token_budget import bucket_boundaries
 from heedful.devices import cores, pick_device, preserved_torch_state
 from heedful.errors import CorpusError
 from heedful.recipes import Settings
+from heedful.storage.file_names import TRAINING
+from heedful.storage.model_directory import Model
 from heedful.storage.run_directory import RunDirectory
 from heedful.text.corpus import Corpus
 from heedful.text.tokenizer import Tokenizer
 from heedful.training import autoconfig, hardware, preparation
 from heedful.training.autoconfig import CorpusSize
-from heedful.training.display import say
+from heedful.training.display import print_status
 from heedful.training.estimate import ASSUMED_LENGTH, BatchShape, BatchShapes, Estimate, estimate, smaller_batch
 from heedful.training.run import completed
 
@@ -74,7 +77,8 @@ def plan(settings: Settings, out: Path | None, device: torch.device) -> Plan:
     reading the text."""
     if out is not None and RunDirectory(out).config.is_file():
         return _plan_of_run(RunDirectory(out.absolute()), settings)
-    settings = preparation.with_init(settings)
+    initial_model = preparation.open_initial_model(settings)
+    settings = preparation.with_initial_model(settings, initial_model)
     some = autoconfig.choose(settings, CorpusSize(10_000, 200_000), gpu=device.type == "cuda")
     recipes.build(autoconfig.apply(settings, some))  # a wrong value is said before any text is read
     left = [(choice.section, choice.key) for choice in some]
@@ -84,7 +88,7 @@ def plan(settings: Settings, out: Path | None, device: torch.device) -> Plan:
         left.insert(0, ("data", "vocab_size"))
     missing = _missing(settings)
     if left and not missing:
-        return _plan_of_text(settings, device)
+        return _plan_of_text(settings, initial_model, device)
     if needed := [f"{section}.{key}" for section, key in left if key in _NEEDED]:
         raise CorpusError(
             f"{', '.join(needed)} would be chosen from the text, but it is not here: "
@@ -107,13 +111,14 @@ def _plan_of_run(run: RunDirectory, settings: Settings) -> Plan:
     recipe = recipes.build(recipes.merged(recipes.as_settings(old), settings))
     preparation.require_same(run, old, recipe)
     model = replace(recipe.model, vocab_size=Tokenizer.read(run.tokenizer).vocab_size)
-    return Plan(recipe, model, Store(run.data / "training").buckets)
+    return Plan(recipe, model, Store(run.data / TRAINING).buckets)
 
 
-def _plan_of_text(settings: Settings, device: torch.device) -> Plan:
+def _plan_of_text(settings: Settings, initial_model: Model | None, device: torch.device) -> Plan:
     """Prepares the run in a place that is removed again."""
     with TemporaryDirectory(prefix="heedful-") as directory:
-        prepared = preparation.begin(RunDirectory(Path(directory) / "run"), settings, device, say)
+        run = RunDirectory(Path(directory) / "run")
+        prepared = preparation.begin(run, settings, device, print_status, initial_model=initial_model)
         model = replace(prepared.recipe.model, vocab_size=prepared.tokenizer.vocab_size)
         return Plan(prepared.recipe, model, prepared.train.buckets, tuple(map(str, prepared.choices)))
 
@@ -128,7 +133,7 @@ def _plan_of_settings(settings: Settings, missing: tuple[Path, ...]) -> Plan:
 
 def training_shapes(buckets: LengthBuckets, training: TrainingConfig) -> BatchShapes:
     """The shapes of an epoch's batches, which are the same in every epoch (data/batches.py)."""
-    starts = cut(buckets, training.batch_tokens)
+    starts = bucket_boundaries(buckets, training.batch_tokens)
     forward, backward = (
         [BatchShape(*map(int, row)) for row in zip(*shapes(direction, starts), strict=True)]
         for direction in (buckets, buckets.reversed)
@@ -138,7 +143,7 @@ def training_shapes(buckets: LengthBuckets, training: TrainingConfig) -> BatchSh
 
 def _speed(planned: Plan, device: torch.device) -> float:
     """Measured with the memory and the threads that training has."""
-    say("measuring the speed of this machine")
+    print_status("measuring the speed of this machine")
     training = planned.recipe.training
     length = min(ASSUMED_LENGTH, planned.recipe.data.max_length)
     if planned.buckets is not None:

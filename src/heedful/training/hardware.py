@@ -13,7 +13,7 @@ from heedful.config import BOS, EOS, ModelConfig, TrainingConfig
 from heedful.data.batches import Batch
 from heedful.model.complexity import training_flops
 from heedful.model.transformer import Transformer
-from heedful.training.step import Updater
+from heedful.training.trainer import Trainer
 
 _SECONDS = 2.0  # of measuring
 _FIRST_ROWS = 4  # sentences of the first batch that is timed
@@ -71,13 +71,13 @@ def flops_per_second(
     Batches grow while there is time, and the fastest counts. The optimizer is not measured.
     """
     part = replace(config, N=1, vocab_size=max(EOS + 1, config.vocab_size // config.N))
-    updater = Updater(Transformer(part).to(device), training)
+    trainer = Trainer(Transformer(part).to(device), training)
     fastest, rows, began = 0.0, _FIRST_ROWS, perf_counter()
-    updater.try_batch(_batch(1, length))  # warm-up: the first pass is slow
+    trainer.try_batch(_batch(1, length))  # warm-up: the first pass is slow
     while not fastest or perf_counter() - began < seconds:
         rows = max(1, min(rows, training.batch_tokens // length))
         before = perf_counter()
-        updater.try_batch(_batch(rows, length))
+        trainer.try_batch(_batch(rows, length))
         elapsed = perf_counter() - before
         flops = training_flops(part, rows, length, length, checkpointed=training.checkpoint_activations)
         fastest = max(fastest, flops / elapsed)

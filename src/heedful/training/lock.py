@@ -21,7 +21,7 @@ def locked(run: RunDirectory) -> Iterator[None]:
     A start that fails before the run has a config.toml leaves the directory as it was.
     """
     run.require_own()
-    created = not run.path.exists()
+    created = [path for path in (run.path, *run.path.parents) if not path.exists()]
     with disk_errors(run.path):
         run.path.mkdir(parents=True, exist_ok=True)
     descriptor = None
@@ -39,9 +39,9 @@ def locked(run: RunDirectory) -> Iterator[None]:
                 run.clear_failed_start()
                 run.marker.unlink(missing_ok=True)
             os.close(descriptor)
-        if created:
-            with suppress(OSError):  # not empty: it is a run now
-                run.path.rmdir()
+        with suppress(OSError):  # not empty: it is a run now
+            for path in created:
+                path.rmdir()
 
 
 def _take(run: RunDirectory) -> int:

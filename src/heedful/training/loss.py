@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from heedful.config import PAD
 from heedful.data.batches import Batch
+from heedful.decoding.likelihood import teacher_forced_states
 from heedful.model.transformer import Transformer
 
 _CHUNK = 512  # tokens whose logits are computed at a time; fewer would slow the matrix products
@@ -94,9 +94,7 @@ class _ProjectedLoss(torch.autograd.Function):
 
 def batch_loss(model: Transformer, batch: Batch, label_smoothing: float) -> Loss:
     """Return the loss of one parallel pass with teacher forcing. Logits are computed for real tokens only."""
-    states_BTD = model.decode(batch.target_in_BT, model.encode(batch.source_BS))
-    real_BT = batch.target_out_BT != PAD
-    states_PD, labels_P = states_BTD[real_BT], batch.target_out_BT[real_BT]
+    states_PD, labels_P = teacher_forced_states(model, batch)
     if torch.is_autocast_enabled(states_PD.device.type):
         # In half precision the loss scale must reach the gradient of the logits, which only autograd does.
         return smoothed_cross_entropy(model.embedding.logits(states_PD), labels_P, label_smoothing)

@@ -21,6 +21,7 @@ from heedful.devices import cores
 from heedful.errors import CheckpointError, ConfigError, CorpusError, UsageError, VocabularyTooSmallError
 from heedful.files import write_durably
 from heedful.recipes import Settings
+from heedful.storage.file_names import TRAINING, VALIDATION
 from heedful.storage.model_directory import Model
 from heedful.storage.run_directory import RunDirectory, open_model
 from heedful.text.builtin_corpus import VALIDATION_PAIRS, BuiltinCorpus
@@ -34,7 +35,7 @@ from heedful.wording import plural
 MAY_CHANGE = ("steps", "patience", "keep", "validate_every", "log_every")
 
 ParallelText = Corpus | BuiltinCorpus
-Say = Callable[[str], None]
+PrintStatus = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -45,29 +46,38 @@ class Prepared:
     valid: Store
     valid_corpus: ParallelText
     choices: tuple[Choice, ...] = ()  # of a new run: the settings that were not given
+    initial_model: Model | None = None  # of a new run with --init
 
 
-def begin(run: RunDirectory, settings: Settings, device: torch.device, say: Say, processes: int = 1) -> Prepared:
+def begin(
+    run: RunDirectory,
+    settings: Settings,
+    device: torch.device,
+    print_status: PrintStatus,
+    processes: int = 1,
+    initial_model: Model | None = None,
+) -> Prepared:
     """Prepares a new run; config.toml is written last, so that a run without it has not begun."""
     _require_sound(settings, device)
     run.path.mkdir(parents=True, exist_ok=True)
     run.clear_failed_start()
-    settings = with_init(_with_builtin_languages(settings))
+    initial_model = initial_model or open_initial_model(settings)
+    settings = with_initial_model(_with_builtin_languages(settings), initial_model)
     threads = settings.get("training", {}).get("threads", 0) or cores()
     train, valid = corpora(settings)
     train.require_files()
     valid.count()  # it is small: whatever is wrong with it is said before the training text is read
     counter = None
     if isinstance(train, Corpus) and isinstance(valid, Corpus):
-        settings = data_checks.look_at(settings, train, valid, say)
+        settings = data_checks.look_at(settings, train, valid, print_status)
         counter = data_checks.counted_pairs(valid)
-    tokenizer, choice = _tokenizer(settings, train, threads, say)
+    tokenizer, choice = _tokenizer(settings, initial_model, train, threads, print_status)
     if choice is not None:
         settings = autoconfig.apply(settings, [choice])
     rules = DataConfig(**settings.get("data", {}))
     stores = [
-        _store(run, "training", train, tokenizer, rules, threads, say, counter),
-        _store(run, "validation", valid, tokenizer, rules, threads, say),
+        _store(run, TRAINING, train, tokenizer, rules, threads, print_status, counter),
+        _store(run, VALIDATION, valid, tokenizer, rules, threads, print_status),
     ]
     size = CorpusSize(len(stores[0]), stores[0].buckets.target_tokens)
     choices = [] if choice is None else [choice]
@@ -78,7 +88,7 @@ def begin(run: RunDirectory, settings: Settings, device: torch.device, say: Say,
     recipe = recipes.build(autoconfig.apply(settings, choices))
     write_durably(run.tokenizer, tokenizer.model)
     write_durably(run.config, recipes.to_toml(recipe).encode())
-    return Prepared(recipe, tokenizer, stores[0], stores[1], valid, tuple(choices))
+    return Prepared(recipe, tokenizer, stores[0], stores[1], valid, tuple(choices), initial_model)
 
 
 def _require_sound(settings: Settings, device: torch.device) -> None:
@@ -103,7 +113,7 @@ def resume(run: RunDirectory, settings: Settings) -> Prepared:
         )
     train, valid = corpora(recipes.as_settings(recipe))
     stores = []
-    for name, corpus in (("training", train), ("validation", valid)):
+    for name, corpus in ((TRAINING, train), (VALIDATION, valid)):
         store = Store(run.data / name)
         for what, digest in _digests(corpus, tokenizer, store.facts).items():
             if store.facts.get(what) != digest:
@@ -137,12 +147,16 @@ def _with_builtin_languages(settings: Settings) -> Settings:
     return recipes.merged(own, settings) if builtin else settings
 
 
-def with_init(settings: Settings) -> Settings:
-    """Fine-tuning: shape and vocabulary are the first model's, and may not be set otherwise."""
+def open_initial_model(settings: Settings) -> Model | None:
+    """Return the model that `training.init` names, or None. Opening it reads and hashes all its files."""
     init = settings.get("training", {}).get("init")
-    if not init:
+    return open_model(Path(init)) if init else None
+
+
+def with_initial_model(settings: Settings, model: Model | None) -> Settings:
+    """Return the settings with shape and vocabulary of the model to fine-tune; raise if they set something else."""
+    if model is None:
         return settings
-    model: Model = open_model(Path(init))
     given = settings.get("data", {})
     if given.get("tokenizer"):
         other = Tokenizer.read(Path(given["tokenizer"])).vocab_size
@@ -173,18 +187,20 @@ def with_init(settings: Settings) -> Settings:
     return recipes.merged(inherited, settings)
 
 
-def _tokenizer(settings: Settings, train: ParallelText, threads: int, say: Say) -> tuple[Tokenizer, Choice | None]:
+def _tokenizer(
+    settings: Settings, initial_model: Model | None, train: ParallelText, threads: int, print_status: PrintStatus
+) -> tuple[Tokenizer, Choice | None]:
     data = settings.get("data", {})
-    if init := settings.get("training", {}).get("init"):
-        return open_model(Path(init)).tokenizer, None
+    if initial_model is not None:
+        return initial_model.tokenizer, None
     if data.get("tokenizer"):
         tokenizer = Tokenizer.read(Path(data["tokenizer"]))
         return tokenizer, Choice("data", "vocab_size", tokenizer.vocab_size, "as the given tokenizer has it")
-    say("reading the text")
+    print_status("reading the text")
     pairs = train.count()
     chosen = None if "vocab_size" in data else autoconfig.vocabulary(pairs)
     wanted = chosen.value if chosen else data["vocab_size"]
-    say(f"learning a tokenizer of {plural(wanted, 'token')} from {plural(pairs, 'pair')}")
+    print_status(f"learning a tokenizer of {plural(wanted, 'token')} from {plural(pairs, 'pair')}")
     lowercase = data.get("lowercase", False)
     try:
         tokenizer = learn(_sample(train, pairs, lowercase), wanted, threads)
@@ -196,7 +212,9 @@ def _tokenizer(settings: Settings, train: ParallelText, threads: int, say: Say) 
         chosen = Choice("data", "vocab_size", wanted, f"the text's characters alone are {error.required:,}")
         tokenizer = learn(_sample(train, pairs, lowercase), wanted, threads)
     if tokenizer.vocab_size < wanted:
-        say(f"the text supports no more than {tokenizer.vocab_size:,} tokens: the vocabulary is lowered to that")
+        print_status(
+            f"the text supports no more than {tokenizer.vocab_size:,} tokens: the vocabulary is lowered to that"
+        )
     return tokenizer, chosen
 
 
@@ -215,15 +233,15 @@ def _store(
     tokenizer: Tokenizer,
     rules: DataConfig,
     threads: int,
-    say: Say,
+    print_status: PrintStatus,
     counter: PairCounter | None = None,
 ) -> Store:
     facts = {"stamp": corpus.stamp(), **_digests(corpus, tokenizer)}
     pairs = corpus.pairs() if counter is None else counter.through(corpus.pairs())
     store = write_store(run.data / name, pairs, tokenizer, rules, facts, threads)
-    say(f"{name} text: {store.report}")
+    print_status(f"{name} text: {store.report}")
     for warning in counter.warnings() if counter else ():
-        say(f"warning: {warning}")
+        print_status(f"warning: {warning}")
     if not len(store):
         raise CorpusError(
             f"No pair of the {name} text is left: {store.report}. A side may have at most {rules.max_length} tokens "

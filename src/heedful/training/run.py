@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Mapping
+import signal
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,28 +13,30 @@ from typing import Any
 import torch
 
 from heedful import recipes
-from heedful.config import EOS, Recipe
+from heedful.config import EOS, Recipe, TrainingConfig
 from heedful.data.batches import Batches, Resegment
+from heedful.data.store import Store
 from heedful.devices import cores, pick_device, preserved_torch_state
-from heedful.errors import CheckpointError, Interrupted, MachineError, is_out_of_memory
+from heedful.errors import CheckpointError, Interrupted
 from heedful.files import clear_unfinished, disk_errors
 from heedful.model.transformer import Transformer
 from heedful.recipes import Settings
 from heedful.storage.model_directory import TextFacts
 from heedful.storage.run_directory import RunDirectory, open_model
 from heedful.text.tokenizer import Tokenizer
-from heedful.training import checkpoints, preparation
+from heedful.training import averaging, checkpoints, preparation
 from heedful.training.autoconfig import from_preset
-from heedful.training.checkpoints import Progress
 from heedful.training.data_checks import with_checked_codes
-from heedful.training.display import say
+from heedful.training.display import print_status
 from heedful.training.distributed import ProcessGroup, process_group
 from heedful.training.lock import locked
-from heedful.training.loop import Loop, has_average, is_finished, stopped_message, write_average
+from heedful.training.memory_errors import memory_errors
 from heedful.training.preparation import Prepared
+from heedful.training.progress import Progress
 from heedful.training.run_log import RunLog, read_log
+from heedful.training.run_writer import RunWriter
 from heedful.training.schedule import dropout_share
-from heedful.training.step import Updater, memory_advice
+from heedful.training.trainer import Trainer
 from heedful.training.validation import Validation
 from heedful.wording import plural
 
@@ -78,20 +81,16 @@ def train_settings(
     init: str | Path | None = None,
     device: str = "auto",
 ) -> Run:
+    """Train with these settings, or resume the run in `out`, and leave the state of torch as it was."""
     settings = completed(settings, preset, init)
     run, chosen_device = RunDirectory(out.absolute()), pick_device(device)
-    try:
-        with (
-            preserved_torch_state(),
-            process_group(chosen_device) as processes,
-            locked(run) if processes.is_main else nullcontext(),
-        ):
-            return _train(run, settings, processes)
-    except (RuntimeError, MemoryError) as error:
-        if not is_out_of_memory(error):
-            raise
-        checkpointed = settings.get("training", {}).get("checkpoint_activations", False)
-        raise MachineError(_memory_message(error, checkpointed)) from error
+    with (
+        memory_errors(settings.get("training", {}).get("checkpoint_activations", False)),
+        preserved_torch_state(),
+        process_group(chosen_device) as processes,
+        locked(run) if processes.is_main else nullcontext(),
+    ):
+        return _train(run, settings, processes)
 
 
 def completed(settings: Settings, preset: str | None, init: str | Path | None) -> Settings:
@@ -104,34 +103,43 @@ def completed(settings: Settings, preset: str | None, init: str | Path | None) -
 
 
 def _train(run: RunDirectory, settings: Settings, processes: ProcessGroup) -> Run:
-    processes.require_divisible(settings.get("training", {}).get("accumulate", processes.world_size))  # before the text is read
+    # Before the text is read; once more when the recipe is complete.
+    processes.require_divisible(settings.get("training", {}).get("accumulate", processes.world_size))
     prepared = _prepare(run, settings, processes)
-    processes.require_divisible(prepared.recipe.training.accumulate)
-    threads = prepared.recipe.training.threads or cores()
-    torch.set_num_threads(threads)
-    updater, progress = _restore(run, prepared, processes, threads)
-    if is_finished(progress, prepared.recipe):
+    training = prepared.recipe.training
+    processes.require_divisible(training.accumulate)
+    torch.set_num_threads(training.threads or cores())
+    trainer = _restore(run, prepared, processes)
+    result = Run(run.path, prepared.recipe, trainer.progress)
+    if trainer.progress.is_finished(training):
         if processes.is_main:
-            _finish(run, prepared.recipe, progress.step)
-        return Run(run.path, prepared.recipe, progress)
-    loop = _loop(run, prepared, updater, progress)
-    if number := loop.train():
-        raise Interrupted(stopped_message(run, progress.step, number), number)
-    _speaking(processes)(f"done: {plural(progress.step, 'step')}; the averaged model is {run.model}")
-    return Run(run.path, prepared.recipe, progress)
+            _finish(run, training, trainer.progress.step)
+        return result
+    batches = training_batches(prepared.train, prepared.tokenizer, prepared.recipe)
+    text = TextFacts.of(prepared.recipe.data, prepared.train, prepared.tokenizer)
+    validation = Validation(prepared.valid, prepared.valid_corpus, prepared.tokenizer, text, prepared.recipe.decoding)
+    writer = _start(run, prepared, trainer, batches)
+    if number := trainer.train(batches, validation, writer):
+        raise Interrupted(
+            f"{signal.Signals(number).name}: stopped at step {trainer.progress.step:,} and saved in {run.path}. "
+            "Run the same command to continue.",
+            number,
+        )
+    _print_on_main(processes, f"done: {plural(trainer.progress.step, 'step')}; the averaged model is {run.model}")
+    return result
 
 
 def _prepare(run: RunDirectory, settings: Settings, processes: ProcessGroup) -> Prepared:
-    """The first process reads the text and clears up; the others find what it has made."""
+    """Read the text and clean up in the main process; the other processes then read what it wrote."""
     if not processes.is_main:
         processes.barrier()
         return preparation.resume(run, settings)
     if run.config.is_file():
         prepared = preparation.resume(run, settings)
     else:
-        prepared = preparation.begin(run, settings, processes.device, say, processes.world_size)
+        prepared = preparation.begin(run, settings, processes.device, print_status, processes.world_size)
         for choice in prepared.choices:
-            say(f"chosen: {choice}")
+            print_status(f"chosen: {choice}")
     with disk_errors(run.checkpoints):
         run.checkpoints.mkdir(exist_ok=True)
         clear_unfinished(run.checkpoints)
@@ -140,75 +148,91 @@ def _prepare(run: RunDirectory, settings: Settings, processes: ProcessGroup) -> 
     return prepared
 
 
-def _finish(run: RunDirectory, recipe: Recipe, step: int) -> None:
-    """A run that was killed between its last save and its end is brought to it."""
-    checkpoints.prune(run, recipe.training.keep, recipe.training.save_every, newest=step)
-    if not has_average(run, step):
-        write_average(run, recipe, step)
-    patient = step >= recipe.training.steps
-    more = "Raise training.steps to train on." if patient else "Its patience is used up: raise training.patience."
-    say(f"{run.path} is finished: {plural(step, 'step')}. {more}")
+def _finish(run: RunDirectory, training: TrainingConfig, step: int) -> None:
+    """Report that a run is finished. If it was killed after its last checkpoint, write its model first."""
+    checkpoints.prune(run, training.keep, training.save_every, newest=step)
+    if not averaging.has_averaged_model(run, step):
+        averaging.write_averaged_model(run, training, step)
+    if step > training.steps:
+        reason = f"training.steps = {training.steps:,} is below that. Set it above {step:,} to train further."
+    elif step == training.steps:
+        reason = "Raise training.steps to train further."
+    else:
+        reason = "Early stopping ended it. Raise training.patience to train further."
+    print_status(f"{run.path} is finished: {plural(step, 'step')}. {reason}")
 
 
-def _speaking(processes: ProcessGroup) -> Callable[[str], None]:
-    """The first process speaks for all."""
-    return say if processes.is_main else lambda _: None
+def _print_on_main(processes: ProcessGroup, text: str) -> None:
+    if processes.is_main:
+        print_status(text)
 
 
-def _restore(run: RunDirectory, prepared: Prepared, processes: ProcessGroup, threads: int) -> tuple[Updater, Progress]:
-    """Model, optimizer and progress of the newest valid checkpoint, or of step 0."""
-    recipe, device = prepared.recipe, processes.device
-    torch.manual_seed(recipe.training.seed)
-    model = Transformer(replace(recipe.model, vocab_size=prepared.tokenizer.vocab_size))
-    updater = Updater(model.to(device), recipe.training, processes)
+def _restore(run: RunDirectory, prepared: Prepared, processes: ProcessGroup) -> Trainer:
+    """Return a trainer with the state of the newest valid checkpoint, or a new one."""
+    training = prepared.recipe.training
+    torch.manual_seed(training.seed)
+    model = Transformer(replace(prepared.recipe.model, vocab_size=prepared.tokenizer.vocab_size))
+    trainer = Trainer(model.to(processes.device), training, processes)
     newest = run.valid_steps(1)
     if not newest and run.steps():
         raise CheckpointError(
             f"None of the checkpoints in {run.checkpoints} is valid. Restore one, or train into another --out."
         )
+    if newest:
+        trainer.progress = checkpoints.load(run, newest[0], model, trainer.optimizer)
+        if trainer.progress.loss_scale:
+            trainer.scaler.load_state_dict(trainer.progress.loss_scale)
+    elif training.init:
+        initial = prepared.initial_model or open_model(Path(training.init))
+        model.load_state_dict(initial.transformer.state_dict())
+    _update_facts(trainer.progress, processes)
+    if newest and not trainer.progress.is_finished(training):
+        step = trainer.progress.step
+        _print_on_main(processes, f"continuing {run.path} at step {step:,} of {training.steps:,}")
+    return trainer
+
+
+def _update_facts(progress: Progress, processes: ProcessGroup) -> None:
+    """Record what bit-exact resumption depends on, and warn if something has changed since the last session."""
     facts = {
-        "threads": threads,
+        "threads": torch.get_num_threads(),
         "torch": torch.__version__,
         "machine": platform.machine(),
-        "device": device.type,
+        "device": processes.device.type,
         "processes": processes.world_size,
     }
-    if not newest:
-        if recipe.training.init:
-            model.load_state_dict(open_model(Path(recipe.training.init)).transformer.state_dict())
-        return updater, Progress(facts=facts)
-    progress = checkpoints.load(run, newest[0], model, updater.optimizer)
-    say = _speaking(processes)
     for name, now in facts.items():
         if (before := progress.facts.get(name, now)) != now:
-            say(f"warning: {name} was {before}, now {now}: the run goes on, but not bit for bit")
+            _print_on_main(
+                processes, f"warning: {name} was {before}, now {now}: training continues, but not bit for bit"
+            )
     progress.facts = facts
-    if progress.loss_scale:
-        updater.scaler.load_state_dict(progress.loss_scale)
-    say(f"continuing {run.path} at step {progress.step:,} of {recipe.training.steps:,}")
-    return updater, progress
 
 
-def _loop(run: RunDirectory, prepared: Prepared, updater: Updater, progress: Progress) -> Loop:
-    recipe, training = prepared.recipe, prepared.recipe.training
-    resegment = resegmentation(prepared.tokenizer, recipe) if recipe.data.bpe_dropout else None
+def training_batches(store: Store, tokenizer: Tokenizer, recipe: Recipe) -> Batches:
+    """Return the batches of a run."""
+    training = recipe.training
+    resegment = resegmentation(tokenizer, recipe) if recipe.data.bpe_dropout else None
     bidirectional = training.bidirectional_steps * training.accumulate
-    batches = Batches(prepared.train, training.batch_tokens, training.seed, resegment, bidirectional)
-    text = TextFacts.of(recipe.data, prepared.train, prepared.tokenizer)
-    validation = Validation(prepared.valid, prepared.valid_corpus, prepared.tokenizer, text, recipe.decoding)
-    processes = updater.processes
+    return Batches(store, training.batch_tokens, training.seed, resegment, bidirectional)
+
+
+def _start(run: RunDirectory, prepared: Prepared, trainer: Trainer, batches: Batches) -> RunWriter:
+    """Check disk space and memory before the first step, and open the log."""
+    processes, progress, recipe = trainer.processes, trainer.progress, prepared.recipe
     log = RunLog(run.log, keep_bytes=progress.log_bytes) if processes.is_main else None
-    padding = batches.padding()
-    together = f", {processes.world_size} processes" * (processes.world_size > 1)
-    _speaking(processes)(
-        f"{updater.model.parameter_count():,} parameters · {plural(batches.per_epoch, 'batch', 'batches')} per epoch, "
-        f"{padding:.1%} padding · {updater.device}, {plural(torch.get_num_threads(), 'thread')}{together}"
+    parameters, padding = trainer.model.parameter_count(), batches.padding()
+    world = f", {processes.world_size} processes" * (processes.world_size > 1)
+    _print_on_main(
+        processes,
+        f"{parameters:,} parameters · {plural(batches.per_epoch, 'batch', 'batches')} per epoch, "
+        f"{padding:.1%} padding · {trainer.device}, {plural(torch.get_num_threads(), 'thread')}{world}",
     )
-    checkpoints.require_space(run.checkpoints, 12 * updater.model.parameter_count() * (training.keep + 1))
-    updater.try_batch(batches.worst())
+    checkpoints.require_space(run.checkpoints, 12 * parameters * (recipe.training.keep + 1))
+    trainer.try_batch(batches.worst())
     if progress.step == 0 and log is not None:
-        log.write(0, "start", parameters=updater.model.parameter_count(), padding=padding, pairs=len(prepared.train))
-    return Loop(run, recipe, updater, batches, validation, progress, log)
+        log.write(0, "start", parameters=parameters, padding=padding, pairs=len(prepared.train))
+    return RunWriter(run, recipe, log, progress.step)
 
 
 def resegmentation(tokenizer: Tokenizer, recipe: Recipe) -> Resegment:
@@ -225,8 +249,3 @@ def resegmentation(tokenizer: Tokenizer, recipe: Recipe) -> Resegment:
         ]
 
     return resegment
-
-
-def _memory_message(error: BaseException, checkpoint_activations: bool) -> str:
-    cause = str(error).splitlines()[0] if str(error) else "no more to be had"
-    return f"Out of memory ({cause}). {memory_advice(checkpoint_activations)}"

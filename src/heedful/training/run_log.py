@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from heedful.files import disk_errors
+from heedful.storage.file_names import TENSORBOARD
 
 
 class RunLog:
@@ -22,7 +23,7 @@ class RunLog:
             if keep_bytes is not None and self._file.tell() > keep_bytes:
                 self._file.truncate(keep_bytes)
                 self._file.seek(0, os.SEEK_END)
-            self._board = _tensorboard(path.parent / "tensorboard")
+            self._board = _tensorboard(path.parent / TENSORBOARD)
 
     def write(self, step: int, kind: str, **figures: Any) -> None:
         # Infinity and NaN are no JSON; other tools could not read the line.

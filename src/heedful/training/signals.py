@@ -7,7 +7,7 @@ import signal
 import threading
 from types import FrameType
 
-from heedful.training.display import say
+from heedful.training.display import print_status
 
 
 class StopRequest:
@@ -38,4 +38,4 @@ class StopRequest:
         self.signal_number = number
         name = signal.Signals(number).name
         again = "" if self.is_patient else " Repeat to stop without saving."
-        say(f"\n{name} received: saving after this step.{again}")
+        print_status(f"\n{name} received: saving after this step.{again}")

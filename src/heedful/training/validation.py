@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from itertools import islice
 from time import monotonic
 
+import numpy as np
 import torch
 
 from heedful.config import DecodingConfig
 from heedful.data.batches import collate
 from heedful.data.store import Store
+from heedful.data.token_budget import batches_by_length
 from heedful.decoding.translator import Translator
 from heedful.evaluation.scores import bleu
 from heedful.model.transformer import Transformer
@@ -64,27 +66,28 @@ class Validation:
         score = bleu(translations, [pair.target for pair in self.pairs], lowercase=self.text.lowercase).value
         return Scores(loss, nll, perplexity(nll), score, monotonic() - began), self._samples(translations)
 
+    def bundle(self, transformer: Transformer) -> Model:
+        """Return the transformer with its tokenizer and settings, ready to translate or to be written."""
+        return Model(transformer, self.tokenizer, self.text, self.decoding)
+
     @torch.inference_mode()
     def _losses(
         self, model: Transformer, batch_tokens: int, label_smoothing: float, report: Callable[[int], None]
     ) -> tuple[float, float]:
         device = next(model.parameters()).device
         loss = nll = 0.0
-        tokens = 0
-        lengths = self.store.lengths("source"), self.store.lengths("target")
-        order = sorted(range(len(self.store)), key=lambda i: max(lengths[0][i], lengths[1][i]))
-        while order:
-            longest = int(max(lengths[0][order[-1]], lengths[1][order[-1]]))
-            count = max(1, batch_tokens // longest)
-            order, indices = order[:-count], order[-count:]
+        tokens = done = 0
+        lengths = np.maximum(self.store.lengths("source"), self.store.lengths("target")).tolist()
+        for indices in batches_by_length(lengths, batch_tokens):
             batch = collate(self.store, indices).to(device)
             sums = batch_loss(model, batch, label_smoothing)
             loss, nll, tokens = loss + sums.smoothed.item(), nll + sums.nll.item(), tokens + batch.tokens
-            report(len(self.store) - len(order))
+            done += len(indices)
+            report(done)
         return loss / tokens, nll / tokens
 
     def _translate(self, model: Transformer, report: Callable[[int], None]) -> list[str]:
-        translator = Translator(Model(model, self.tokenizer, self.text, self.decoding))
+        translator = Translator(self.bundle(model))
         sources = [pair.source for pair in self.pairs]
         translations = [""] * len(sources)
         order = sorted(range(len(sources)), key=lambda number: len(sources[number]))

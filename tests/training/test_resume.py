@@ -17,13 +17,12 @@ import safetensors.numpy
 import tasks
 from heedful.errors import CheckpointError, Interrupted, NonFiniteError
 from heedful.storage.run_directory import RunDirectory, open_model
-from heedful.training import step as step_module
-from heedful.training.checkpoints import Progress, read_progress
-from heedful.training.loop import is_finished, note_validation
+from heedful.training import trainer as trainer_module
+from heedful.training.checkpoints import read_progress
+from heedful.training.progress import Progress, StepResult
 from heedful.training.run import Run, train
 from heedful.training.run_log import read_log
-from heedful.training.step import StepResult, Updater
-from heedful.training.validation import Scores
+from heedful.training.trainer import Trainer
 
 LAST = 12
 
@@ -50,14 +49,14 @@ def assert_same_end(one: Path, other: Path) -> None:
 
 def signal_at(monkeypatch: pytest.MonkeyPatch, step: int, number: int) -> None:
     """The process gets a signal in the middle of an update."""
-    update = Updater.update
+    train_step = Trainer.train_step
 
-    def interrupted(self: Updater, now: int, batches: Any) -> StepResult:
-        if now == step:
+    def interrupted(self: Trainer, batches: Any) -> StepResult:
+        if self.progress.step + 1 == step:
             os.kill(os.getpid(), number)
-        return update(self, now, batches)
+        return train_step(self, batches)
 
-    monkeypatch.setattr(Updater, "update", interrupted)
+    monkeypatch.setattr(Trainer, "train_step", interrupted)
 
 
 def damage(path: Path) -> None:
@@ -157,7 +156,7 @@ def test_a_finished_run_says_so_and_changes_nothing(own_run: Path, capsys: pytes
     files = {path: path.read_bytes() for path in own_run.rglob("*") if path.is_file() and path.name != ".heedful"}
     run = train(out=own_run)
     assert run.progress.step == LAST
-    assert "is finished: 12 steps. Raise training.steps to train on." in capsys.readouterr().err
+    assert "is finished: 12 steps. Raise training.steps to train further." in capsys.readouterr().err
     assert {path: path.read_bytes() for path in files} == files
 
 
@@ -223,20 +222,16 @@ def test_patience_stops_a_run_that_learns_nothing_more(
     capsys.readouterr()
     again = train(out=tmp_path / "run", overrides={**settings, "training.steps": 50})
     assert again.progress.step == run.progress.step
-    assert "patience is used up: raise training.patience" in capsys.readouterr().err
+    assert "Early stopping ended it. Raise training.patience" in capsys.readouterr().err
     more = train(out=tmp_path / "run", overrides={"training.patience": 3})
     assert more.progress.step > run.progress.step
-
-
-def scores(nll: float, bleu: float) -> Scores:
-    return Scores(loss=nll, nll=nll, perplexity=math.exp(nll), bleu=bleu, seconds=0.0)
 
 
 def test_patience_is_lost_only_while_neither_figure_improves() -> None:
     progress = Progress(step=1)
     history = []
     for nll, bleu in [(5.0, 0.0), (4.0, 0.0), (4.5, 3.0), (4.2, 2.0), (3.9, 1.0), (4.6, 3.0), (math.nan, 0.0)]:
-        better = note_validation(progress, scores(nll, bleu))
+        better = progress.record_validation(bleu, nll)
         history.append((better, progress.validations_without_gain))
     assert history == [(True, 0), (True, 0), (True, 0), (False, 1), (False, 0), (False, 1), (False, 2)]
     assert progress.best == {"step": 1, "bleu": 3.0, "nll": 4.5}
@@ -244,25 +239,27 @@ def test_patience_is_lost_only_while_neither_figure_improves() -> None:
 
 
 def test_no_patience_means_never(tiny_run: Path) -> None:
-    recipe = RunDirectory(tiny_run).recipe()
-    assert not is_finished(Progress(step=11, validations_without_gain=99), recipe)
-    assert is_finished(Progress(step=12), recipe)
+    training = RunDirectory(tiny_run).recipe().training
+    assert not Progress(step=11, validations_without_gain=99).is_finished(training)
+    assert Progress(step=12).is_finished(training)
 
 
 def nan_at(monkeypatch: pytest.MonkeyPatch, *steps: int) -> None:
     """The loss of these updates is not a number."""
-    original = step_module.batch_loss
-    update = Updater.update
+    original = trainer_module.batch_loss
+    train_step = Trainer.train_step
 
-    def poisoned(self: Updater, now: int, batches: Any) -> StepResult:
+    def poisoned(self: Trainer, batches: Any) -> StepResult:
+        now = self.progress.step + 1
+
         def loss(*arguments: Any) -> Any:
             sums = original(*arguments)
             return sums._replace(smoothed=sums.smoothed * math.nan) if now in steps else sums
 
-        monkeypatch.setattr(step_module, "batch_loss", loss)
-        return update(self, now, batches)
+        monkeypatch.setattr(trainer_module, "batch_loss", loss)
+        return train_step(self, batches)
 
-    monkeypatch.setattr(Updater, "update", poisoned)
+    monkeypatch.setattr(Trainer, "train_step", poisoned)
 
 
 def test_a_loss_that_is_no_number_stops_before_the_update(

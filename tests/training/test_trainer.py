@@ -15,9 +15,11 @@ from heedful.data.batches import Batch, pad
 from heedful.errors import MachineError, NonFiniteError
 from heedful.model.dropout import dropout
 from heedful.model.transformer import Transformer
+from heedful.training.dropout_schedule import seed_dropout
 from heedful.training.loss import batch_loss
+from heedful.training.progress import StepResult
 from heedful.training.schedule import learning_rate
-from heedful.training.step import Updater, seed_dropout
+from heedful.training.trainer import Trainer
 
 V = 15
 Pair = tuple[list[int], list[int]]
@@ -58,12 +60,18 @@ def small_model(dropout: float = 0.0, dtype: torch.dtype = torch.float64) -> Tra
     return Transformer(ModelConfig(vocab_size=V, N=1, d_model=16, d_ff=24, h=2, dropout=dropout)).to(dtype)
 
 
-def updater(dropout: float = 0.0, dtype: torch.dtype = torch.float64, **training: Any) -> Updater:
+def trainer(dropout: float = 0.0, dtype: torch.dtype = torch.float64, **training: Any) -> Trainer:
     settings: dict[str, Any] = {"warmup_steps": 10} | training
-    return Updater(small_model(dropout, dtype), TrainingConfig(**settings))
+    return Trainer(small_model(dropout, dtype), TrainingConfig(**settings))
 
 
-def watch_gradients(one: Updater) -> list[list[Tensor]]:
+def step_at(one: Trainer, step: int, batches: list[Batch]) -> StepResult:
+    """Make the training step with this number, whatever came before."""
+    one.progress.step = step - 1
+    return one.train_step(batches)
+
+
+def watch_gradients(one: Trainer) -> list[list[Tensor]]:
     """What Adam is given, at each update."""
     seen: list[list[Tensor]] = []
 
@@ -88,11 +96,11 @@ def same(one: list[Tensor], other: list[Tensor]) -> bool:
 @pytest.mark.parametrize("parts", [2, 5])
 def test_accumulation_is_one_big_batch(parts: int) -> None:
     pairs = random_pairs(20)
-    whole, cut = updater(), updater()
+    whole, cut = trainer(), trainer()
     seen_whole, seen_cut = watch_gradients(whole), watch_gradients(cut)
     for step in range(1, 4):
-        one = whole.update(step, [batch_of(pairs)])
-        many = cut.update(step, [batch_of(pairs[part::parts]) for part in range(parts)])
+        one = step_at(whole, step, [batch_of(pairs)])
+        many = step_at(cut, step, [batch_of(pairs[part::parts]) for part in range(parts)])
         assert many.tokens == one.tokens == sum(len(target) for _, target in pairs)
         for name in ("loss", "nll", "gradient_norm", "learning_rate"):
             assert getattr(many, name) == pytest.approx(getattr(one, name), abs=1e-9)
@@ -105,11 +113,11 @@ def test_accumulation_is_one_big_batch(parts: int) -> None:
 
 def test_the_gradient_is_that_of_the_mean_over_tokens() -> None:
     batch = batch_of(random_pairs(6))
-    one = updater(label_smoothing=0.2)
+    one = trainer(label_smoothing=0.2)
     expected = batch_loss(one.model, batch, 0.2)
     gradients = torch.autograd.grad(expected.smoothed / batch.tokens, list(one.model.parameters()))
     seen = watch_gradients(one)
-    result = one.update(1, [batch])
+    result = step_at(one, 1, [batch])
     for a, b in zip(gradients, seen[0], strict=True):
         torch.testing.assert_close(b, a, rtol=0.0, atol=1e-12)
     assert result.loss == pytest.approx(expected.smoothed.item() / batch.tokens)
@@ -119,12 +127,12 @@ def test_the_gradient_is_that_of_the_mean_over_tokens() -> None:
 
 def test_adam_with_the_papers_settings_by_hand() -> None:
     """β₁ = 0.9, β₂ = 0.98, ε = 1e-9, the rate of Eq. 3, no weight decay."""
-    one = updater(learning_rate=2.0)
+    one = trainer(learning_rate=2.0)
     seen = watch_gradients(one)
     expected = weights(one.model)
     m, v = ([torch.zeros_like(w) for w in expected] for _ in range(2))
     for step in range(1, 6):
-        one.update(step, [batch_of(random_pairs(4, seed=step))])
+        step_at(one, step, [batch_of(random_pairs(4, seed=step))])
         rate = 2.0 * 16**-0.5 * min(step**-0.5, step * 10**-1.5)
         for i, gradient in enumerate(seen[-1]):
             m[i] = 0.9 * m[i] + 0.1 * gradient
@@ -136,15 +144,15 @@ def test_adam_with_the_papers_settings_by_hand() -> None:
 
 
 def test_the_rate_is_that_of_the_step() -> None:
-    one = updater()
+    one = trainer()
     for step in (1, 10, 40):
-        result = one.update(step, [batch_of(random_pairs(2))])
+        result = step_at(one, step, [batch_of(random_pairs(2))])
         assert result.learning_rate == learning_rate(step, 16, 10) == one.optimizer.rate
 
 
 def test_the_rate_cools_down_at_the_end() -> None:
-    one = updater(steps=40, cooldown_steps=10)
-    rates = [one.update(step, [batch_of(random_pairs(2))]).learning_rate for step in (31, 36, 40)]
+    one = trainer(steps=40, cooldown_steps=10)
+    rates = [step_at(one, step, [batch_of(random_pairs(2))]).learning_rate for step in (31, 36, 40)]
     assert rates == pytest.approx(
         [learning_rate(31, 16, 10), 0.5 * learning_rate(36, 16, 10), 0.1 * learning_rate(40, 16, 10)]
     )
@@ -160,37 +168,41 @@ def test_dropout_warms_up() -> None:
     batch = batch_of(random_pairs(6))
     rates = {"dropout": 0.4, "attention_dropout": 0.2, "word_dropout": 0.8}
     model = Transformer(ModelConfig(vocab_size=V, N=1, d_model=16, d_ff=24, h=2, **rates))
-    warming = Updater(model, TrainingConfig(warmup_steps=10, dropout_warmup_steps=8))
+    warming = Trainer(model, TrainingConfig(warmup_steps=10, dropout_warmup_steps=8))
     for step, expected, words in ((2, {0.1, 0.05}, 0.2), (8, {0.4, 0.2}, 0.8), (9, {0.4, 0.2}, 0.8)):
-        warming.update(step, [batch])
+        step_at(warming, step, [batch])
         assert dropouts(model) == expected
         assert model.embedding.word_dropout == words
-    one, other = updater(dropout=0.4, dropout_warmup_steps=8), updater(dropout=0.1)
-    assert one.update(2, [batch]).loss == other.update(2, [batch]).loss != updater(dropout=0.4).update(2, [batch]).loss
+    one, other = trainer(dropout=0.4, dropout_warmup_steps=8), trainer(dropout=0.1)
+    assert (
+        step_at(one, 2, [batch]).loss
+        == step_at(other, 2, [batch]).loss
+        != step_at(trainer(dropout=0.4), 2, [batch]).loss
+    )
 
 
 def test_memory_is_tried_with_whole_dropout() -> None:
-    one = updater(dropout=0.4, dropout_warmup_steps=8)
+    one = trainer(dropout=0.4, dropout_warmup_steps=8)
     one.try_batch(batch_of(random_pairs(2)))
     assert dropouts(one.model) == {0.4, 0.0}
 
 
 def test_the_loss_falls() -> None:
-    one = updater(dtype=torch.float32)
+    one = trainer(dtype=torch.float32)
     batch = batch_of(random_pairs(6))
-    losses = [one.update(step, [batch]).loss for step in range(1, 60)]
+    losses = [step_at(one, step, [batch]).loss for step in range(1, 60)]
     assert losses[-1] < losses[0] / 2
 
 
 @pytest.mark.parametrize("share", [0.5, 2.0])
 def test_clip_norm(share: float) -> None:
     batch = batch_of(random_pairs(6))
-    free = updater()
+    free = trainer()
     unclipped = watch_gradients(free)
-    norm = free.update(1, [batch]).gradient_norm
-    limited = updater(clip_norm=share * norm)
+    norm = step_at(free, 1, [batch]).gradient_norm
+    limited = trainer(clip_norm=share * norm)
     clipped = watch_gradients(limited)
-    assert limited.update(1, [batch]).gradient_norm == pytest.approx(norm)  # the norm that is logged is the true one
+    assert step_at(limited, 1, [batch]).gradient_norm == pytest.approx(norm)  # the norm that is logged is the true one
     for a, b in zip(unclipped[0], clipped[0], strict=True):
         torch.testing.assert_close(b, a * min(1.0, share), rtol=1e-5, atol=1e-12)
 
@@ -210,18 +222,18 @@ def test_dropout_is_a_function_of_seed_step_and_part() -> None:
 
 def test_an_update_does_not_depend_on_what_was_drawn_before() -> None:
     batches = [batch_of(random_pairs(4, seed)) for seed in (1, 2)]
-    one, other, different = updater(dropout=0.3), updater(dropout=0.3), updater(dropout=0.3, seed=2)
-    first = one.update(7, batches)
+    one, other, different = trainer(dropout=0.3), trainer(dropout=0.3), trainer(dropout=0.3, seed=2)
+    first = step_at(one, 7, batches)
     torch.rand(100)
     other.model.eval()  # as after a validation
-    assert other.update(7, batches) == first
+    assert step_at(other, 7, batches) == first
     assert same(weights(one.model), weights(other.model))
-    assert different.update(7, batches).loss != first.loss
+    assert step_at(different, 7, batches).loss != first.loss
 
 
 def test_parts_have_dropout_of_their_own() -> None:
     batch = batch_of(random_pairs(4))
-    once, twice = (updater(dropout=0.3).update(1, [batch] * count).loss for count in (1, 2))
+    once, twice = (step_at(trainer(dropout=0.3), 1, [batch] * count).loss for count in (1, 2))
     assert once != pytest.approx(twice, abs=1e-6)
 
 
@@ -235,12 +247,12 @@ def spoil(model: Transformer, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["loss", "gradient"])
 def test_what_is_not_finite_stops_before_the_update(kind: str) -> None:
-    one = updater()
+    one = trainer()
     spoil(one.model, kind)
     before = weights(one.model)
     batches = [batch_of(random_pairs(3), first_line=101), batch_of(random_pairs(2), first_line=501)]
     with pytest.raises(NonFiniteError) as caught:
-        one.update(42, batches)
+        step_at(one, 42, batches)
     for a, b in zip(before, weights(one.model), strict=True):
         torch.testing.assert_close(b, a, rtol=0.0, atol=0.0, equal_nan=True)
     assert one.optimizer.updates == 0
@@ -251,68 +263,68 @@ def test_what_is_not_finite_stops_before_the_update(kind: str) -> None:
 
 
 def test_the_message_lists_ten_lines() -> None:
-    one = updater()
+    one = trainer()
     spoil(one.model, "loss")
     with pytest.raises(NonFiniteError, match=r"lines 1, 2, 3, 4, 5, 6, 51, 52, 53, 54 … of"):
-        one.update(1, [batch_of(random_pairs(6), first_line=1), batch_of(random_pairs(6), first_line=51)])
+        step_at(one, 1, [batch_of(random_pairs(6), first_line=1), batch_of(random_pairs(6), first_line=51)])
     with pytest.raises(NonFiniteError, match=r"lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 of"):
-        one.update(1, [batch_of(random_pairs(10))])
+        step_at(one, 1, [batch_of(random_pairs(10))])
 
 
 def test_skip_leaves_everything_alone_and_says_so() -> None:
     batch = batch_of(random_pairs(3))
-    one, undisturbed = updater(non_finite="skip"), updater(non_finite="skip")
-    assert not one.update(1, [batch]).skipped
-    undisturbed.update(1, [batch])
+    one, undisturbed = trainer(non_finite="skip"), trainer(non_finite="skip")
+    assert not step_at(one, 1, [batch]).skipped
+    step_at(undisturbed, 1, [batch])
     bias = next(iter(one.model.decoder)).feed_forward.inner.bias
     hook = bias.register_hook(lambda g: g * math.nan)
     before = weights(one.model)
-    result = one.update(2, [batch])
+    result = step_at(one, 2, [batch])
     assert result.skipped
     assert math.isfinite(result.loss)
     assert same(before, weights(one.model))
     hook.remove()
     # Neither Adam's moments nor a gradient left behind remembers it.
-    assert one.update(3, [batch]) == undisturbed.update(3, [batch])
+    assert step_at(one, 3, [batch]) == step_at(undisturbed, 3, [batch])
     assert same(weights(one.model), weights(undisturbed.model))
 
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
 def test_half_precision(precision: str) -> None:
     batch = batch_of(random_pairs(6))
-    half, single = updater(dtype=torch.float32, precision=precision), updater(dtype=torch.float32)
+    half, single = trainer(dtype=torch.float32, precision=precision), trainer(dtype=torch.float32)
     gradients, expected = watch_gradients(half), watch_gradients(single)
-    assert half.update(1, [batch]).loss == pytest.approx(single.update(1, [batch]).loss, rel=0.02)
+    assert step_at(half, 1, [batch]).loss == pytest.approx(step_at(single, 1, [batch]).loss, rel=0.02)
     for a, b in zip(gradients[0], expected[0], strict=True):
         assert (a - b).norm() <= 0.1 * b.norm() + 1e-3
-    losses = [half.update(step, [batch]).loss for step in range(2, 40)]
+    losses = [step_at(half, step, [batch]).loss for step in range(2, 40)]
     assert losses[-1] < losses[0] / 1.5
     assert all(p.dtype == torch.float32 for p in half.model.parameters())
 
 
 def test_fp16_lowers_its_scale_for_an_infinite_gradient() -> None:
-    one = updater(dtype=torch.float32, precision="fp16")
+    one = trainer(dtype=torch.float32, precision="fp16")
     batch = batch_of(random_pairs(3))
-    one.update(1, [batch])
+    step_at(one, 1, [batch])
     spoil(one.model, "gradient")
     before, scale = weights(one.model), one.scaler.get_scale()
-    assert one.update(2, [batch]).skipped
+    assert step_at(one, 2, [batch]).skipped
     assert same(before, weights(one.model))
     assert one.scaler.get_scale() == scale / 2
 
 
 def test_fp16_stops_where_the_loss_itself_is_not_finite() -> None:
     """No scale cures that: without the check every later step would be skipped, for ever."""
-    one = updater(dtype=torch.float32, precision="fp16")
+    one = trainer(dtype=torch.float32, precision="fp16")
     spoil(one.model, "loss")
     with pytest.raises(NonFiniteError, match="Step 3: the loss is nan"):
-        one.update(3, [batch_of(random_pairs(3))])
+        step_at(one, 3, [batch_of(random_pairs(3))])
 
 
 def test_trying_a_batch_changes_nothing() -> None:
     model = small_model(dtype=torch.float32)
     before = weights(model)
-    Updater(model, TrainingConfig()).try_batch(batch_of(random_pairs(5)))
+    Trainer(model, TrainingConfig()).try_batch(batch_of(random_pairs(5)))
     assert same(before, weights(model))
     assert all(p.grad is None for p in model.parameters())
 
@@ -324,22 +336,22 @@ def test_out_of_memory_names_the_longest_sentence_and_what_to_lower(
     def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr("heedful.training.step.batch_loss", fail)
+    monkeypatch.setattr("heedful.training.trainer.batch_loss", fail)
     batch = batch_of([([5, EOS], [5, EOS]), ([5, 6, 7, EOS], [5, 6, EOS]), ([5, EOS], [5, 6, 7, EOS])], first_line=7)
     with pytest.raises(
         MachineError, match=r"at step 3: 3 pairs, padded to 4 source and 4 target .* line 8 of"
     ) as caught:
-        updater().update(3, [batch])
+        step_at(trainer(), 3, [batch])
     assert caught.value.exit_code == 4
     assert "lower training.batch_tokens" in str(caught.value)
     with pytest.raises(MachineError, match="before the first step, with the largest batch"):
-        updater().try_batch(batch)
+        trainer().try_batch(batch)
 
 
 def test_other_errors_of_a_batch_pass_through(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr("heedful.training.step.batch_loss", fail)
+    monkeypatch.setattr("heedful.training.trainer.batch_loss", fail)
     with pytest.raises(RuntimeError, match="a bug"):
-        updater().update(1, [batch_of(random_pairs(2))])
+        step_at(trainer(), 1, [batch_of(random_pairs(2))])

@@ -1,0 +1,43 @@
+"""Token-budget batching: a batch of B pairs padded to length T holds B × T ≤ budget positions (section 5.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from heedful.data.lengths import LengthBuckets, Numbers
+
+
+def batch_boundaries(lengths: Sequence[int], counts: Sequence[int], batch_tokens: int) -> list[int]:
+    """Cut a sorted sequence into batches: as many items as fit the budget with padding, and at least one.
+
+    The sequence has counts[0] items of lengths[0], then counts[1] items of lengths[1], and so on. Return the index of
+    the first item of each batch, plus the number of items as the last entry.
+    """
+    starts, begin, size, longest = [0], 0, 0, 0
+    for length, left in zip(lengths, counts, strict=True):
+        while left:
+            longest = max(longest, length)
+            fitting = min(left, max(batch_tokens // longest - size, 0 if size else 1))
+            begin, size, left = begin + fitting, size + fitting, left - fitting
+            if left:  # the batch is full
+                starts.append(begin)
+                size = longest = 0
+    return [*starts, begin]
+
+
+def bucket_boundaries(buckets: LengthBuckets, batch_tokens: int) -> Numbers:
+    """Cut the pairs of a corpus, in the order of its length buckets, into batches."""
+    lengths = np.maximum(buckets.source_G, buckets.target_G)
+    return np.array(batch_boundaries(lengths.tolist(), buckets.count_G.tolist(), batch_tokens), np.int64)
+
+
+def batches_by_length(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
+    """Yield the indices of all items in batches, longest first, so that memory runs out at once or never."""
+    order = sorted(range(len(lengths)), key=lambda index: -lengths[index])
+    starts = batch_boundaries([lengths[index] for index in order], [1] * len(order), batch_tokens)
+    for begin, end in pairwise(starts):
+        if begin < end:
+            yield order[begin:end]

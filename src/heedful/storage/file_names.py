@@ -1,0 +1,29 @@
+"""The names of all files and directories in a MODEL and in a RUN."""
+
+from __future__ import annotations
+
+MANIFEST = "MANIFEST.json"
+MARKER = ".heedful"  # marks a directory that heedful created
+
+# MODEL
+WEIGHTS = "model.safetensors"
+TOKENIZER = "tokenizer.model"
+CONFIG = "config.json"
+MODEL_FILES = (CONFIG, TOKENIZER, WEIGHTS)
+
+# RUN
+RECIPE = "config.toml"
+LOG = "log.jsonl"
+DATA = "data"
+TRAINING, VALIDATION = "training", "validation"  # token stores in RUN/data
+STORES = (TRAINING, VALIDATION)
+CHECKPOINTS = "checkpoints"
+BEST = "best"
+AVERAGED = "model"
+TENSORBOARD = "tensorboard"
+ATTENTION_FIGURE, ATTENTION_PAGE = "attention.png", "attention.html"
+
+# RUN/checkpoints/step-00001000
+OPTIMIZER = "optimizer.safetensors"
+STATE = "state.json"
+CHECKPOINT_FILES = (WEIGHTS, OPTIMIZER, STATE)

@@ -1,0 +1,51 @@
+"""Checkpoint averaging (section 6.1): which checkpoints are averaged, their mean, and the model made from it."""
+
+from __future__ import annotations
+
+import torch
+
+from heedful.config import TrainingConfig
+from heedful.errors import CheckpointError, ModelError
+from heedful.files import clear_unfinished
+from heedful.storage.file_names import WEIGHTS
+from heedful.storage.model_directory import Model, read_config, read_tensors, write_model
+from heedful.storage.run_directory import RunDirectory, model_of_run
+
+
+def steps_to_average(run: RunDirectory, count: int, save_every: int, newest: int) -> list[int]:
+    """Return the newest step and the regular ones before it, `count` in all.
+
+    Checkpoints that were saved because a run was interrupted do not count, so interruptions do not change the average.
+    """
+    regular = [step for step in run.valid_steps() if step % save_every == 0 and step < newest]
+    return [newest, *regular][:count]
+
+
+def average_weights(run: RunDirectory, steps: list[int]) -> dict[str, torch.Tensor]:
+    """Return the mean of each parameter over the checkpoints of these steps."""
+    total: dict[str, torch.Tensor] = {}
+    for step in steps:
+        for name, tensor in read_tensors(run.checkpoint(step) / WEIGHTS, CheckpointError).items():
+            # Sum in float64, so that the mean is rounded only once.
+            total[name] = total[name] + tensor.double() if name in total else tensor.double()
+    return {name: (tensor / len(steps)).float() for name, tensor in total.items()}
+
+
+def averaged_model(run: RunDirectory, steps: list[int]) -> Model:
+    """Return a model with the average weights of the checkpoints of these steps, newest first."""
+    return model_of_run(run, average_weights(run, steps), steps)
+
+
+def write_averaged_model(run: RunDirectory, training: TrainingConfig, newest: int) -> None:
+    """Write RUN/model, the average of the last `training.average` checkpoints."""
+    steps = steps_to_average(run, training.average, training.save_every, newest)
+    clear_unfinished(run.path)
+    write_model(run.model, averaged_model(run, steps))
+
+
+def has_averaged_model(run: RunDirectory, newest: int) -> bool:
+    """Return whether RUN/model belongs to this step. A killed run may still have the model of an earlier session."""
+    try:
+        return bool(read_config(run.model)["history"]["steps"] == newest)
+    except (ModelError, KeyError, TypeError):
+        return False

@@ -1,0 +1,106 @@
+"""Everything a trainer writes into its run directory and shows on the terminal."""
+
+from __future__ import annotations
+
+import math
+from contextlib import AbstractContextManager
+from dataclasses import asdict, replace
+
+from heedful.config import Recipe
+from heedful.model.transformer import Transformer
+from heedful.storage.model_directory import Model, write_model
+from heedful.storage.run_directory import RunDirectory
+from heedful.training import averaging, checkpoints
+from heedful.training.adam import Adam
+from heedful.training.display import Display, Report, Sample
+from heedful.training.loss import perplexity
+from heedful.training.progress import Progress, StepResult
+from heedful.training.run_log import RunLog
+from heedful.training.validation import Scores
+
+
+class RunWriter:
+    """Write the log, the checkpoints and the models of a run, and show its progress.
+
+    Only the main process has a log; without one, nothing is written or shown.
+    """
+
+    def __init__(self, run: RunDirectory, recipe: Recipe, log: RunLog | None, first_step: int) -> None:
+        self.run = run
+        self.recipe = recipe
+        self.log = log
+        self.display = Display(first_step, recipe.training, is_shown=log is not None)
+
+    def __enter__(self) -> RunWriter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.display.close()
+        if self.log is not None:
+            self.log.close()
+
+    def phase(self, name: str) -> AbstractContextManager[Report]:
+        """Show a pause in training, such as a validation."""
+        return self.display.phase(name)
+
+    def show_step(self, progress: Progress, result: StepResult) -> None:
+        """Update the progress bar."""
+        self.display.step(progress.step, result)
+        if result.skipped:
+            self.display.print(f"step {progress.step}: not finite, update skipped ({progress.skipped} so far)")
+
+    def log_training(self, progress: Progress, result: StepResult, epoch: float) -> None:
+        """Log the mean losses since the last entry, even if a resumed session wrote that entry."""
+        if self.log is None:
+            return
+        window = progress.window  # empty if every update since the last entry was skipped
+        nll = window["nll"] / window["tokens"] if window else None
+        self.log.write(
+            progress.step,
+            "train",
+            loss=window["loss"] / window["tokens"] if window else None,
+            nll=nll,
+            perplexity=perplexity(nll) if nll is not None else None,
+            lr=result.learning_rate,
+            gradient_norm=result.gradient_norm if math.isfinite(result.gradient_norm) else None,
+            tokens_per_second=round(self.display.tokens_per_second(), 1),
+            tokens=progress.tokens,
+            epoch=round(epoch, 3),
+            seconds=round(progress.seconds, 3),
+        )
+
+    def log_validation(self, step: int, scores: Scores) -> None:
+        """Log the scores of a validation."""
+        if self.log is not None:
+            self.log.write(step, "valid", **{**asdict(scores), "seconds": round(scores.seconds, 3)})
+
+    def show_validation(self, step: int, scores: Scores, is_best: bool, samples: list[Sample]) -> None:
+        """Print the scores of a validation and a few translations."""
+        self.display.print(
+            f"step {step:,}: validation loss {scores.loss:.3f}, perplexity {scores.perplexity:.2f}, "
+            f"BLEU {scores.bleu:.2f}{' (best so far)' if is_best else ''}"
+        )
+        self.display.samples(samples)
+
+    def save_best(self, step: int, scores: Scores, model: Model) -> None:
+        """Write the model with the best validation scores so far to RUN/best."""
+        if self.log is not None:
+            history = {"steps": step, "valid_bleu": scores.bleu, "valid_nll": scores.nll}
+            write_model(self.run.best, replace(model, history=history))
+
+    def save_checkpoint(self, model: Transformer, optimizer: Adam, progress: Progress) -> None:
+        """Write a checkpoint of the current step, and remove checkpoints that are no longer needed."""
+        if self.log is None:
+            return
+        with self.display.phase("saving"):
+            # Log first, then take the size: a run that resumes from this checkpoint has the entry in its log.
+            self.log.write(progress.step, "save")
+            progress.log_bytes = self.log.length()
+            checkpoints.save(self.run, model, optimizer, progress)
+            training = self.recipe.training
+            checkpoints.prune(self.run, training.keep, training.save_every, newest=progress.step)
+
+    def save_average(self, step: int) -> None:
+        """Write the average of the last checkpoints to RUN/model."""
+        if self.log is not None:
+            averaging.write_averaged_model(self.run, self.recipe.training, step)

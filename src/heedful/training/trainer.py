@@ -1,0 +1,180 @@
+"""The trainer: gradients, updates, validation and checkpoints (section 5)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import astuple, fields
+from time import monotonic
+
+import torch
+from torch import Tensor
+
+from heedful.config import TrainingConfig
+from heedful.data.batches import Batch, Batches
+from heedful.errors import NonFiniteError
+from heedful.model.transformer import Transformer
+from heedful.training.display import Report, Sample
+from heedful.training.distributed import ProcessGroup
+from heedful.training.dropout_schedule import seed_dropout, set_dropout
+from heedful.training.loss import batch_loss
+from heedful.training.memory_errors import batch_memory_errors
+from heedful.training.optimizer import make_optimizer
+from heedful.training.precision import autocast, make_scaler
+from heedful.training.progress import Progress, StepResult
+from heedful.training.run_writer import RunWriter
+from heedful.training.schedule import cooldown, learning_rate
+from heedful.training.signals import StopRequest
+from heedful.training.validation import Scores, Validation
+
+_LISTED_LINES = 10  # line numbers in an error message
+
+
+class Trainer:
+    """Train a model.
+
+    The state is what a checkpoint stores: the model, the optimizer, the loss scaler and the progress. Batches, dropout
+    and the learning rate are functions of the step. With several processes, each has a trainer with the same state.
+    """
+
+    def __init__(
+        self,
+        model: Transformer,
+        config: TrainingConfig,
+        processes: ProcessGroup | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self.model = model
+        self.config = config
+        self.processes = processes or ProcessGroup()
+        self.progress = progress or Progress()
+        self.device = next(model.parameters()).device
+        self.optimizer = make_optimizer(model, config.optimizer)
+        self.scaler = make_scaler(self.device, config.precision)
+        model.checkpoint_activations = config.checkpoint_activations
+
+    def train(self, batches: Batches, validation: Validation, writer: RunWriter) -> int | None:
+        """Train until the last step, early stopping or a signal, and save. Return the signal's number, if any."""
+        started, earlier_seconds = monotonic(), self.progress.seconds
+        saved_step = self.progress.step
+        signal_number = 0
+        with writer, StopRequest(is_patient=self.processes.world_size > 1) as stop:
+            while not self.progress.is_finished(self.config) and not signal_number:
+                result = self.train_step(self._next_batches(batches))
+                self.progress.seconds = earlier_seconds + monotonic() - started
+                writer.show_step(self.progress, result)
+                if self._is_due(self.config.log_every):
+                    self._log(result, batches, writer)
+                if self._is_due(self.config.validate_every):
+                    self._validate(validation, writer)
+                if self._is_due(self.config.save_every):
+                    self._save(writer)
+                    saved_step = self.progress.step
+                signal_number = self.processes.all_reduce_max(stop.signal_number or 0)
+            if saved_step != self.progress.step:
+                self._save(writer)
+            writer.save_average(self.progress.step)
+            self.processes.barrier()
+        return signal_number or None
+
+    def train_step(self, batches: Iterable[Batch]) -> StepResult:
+        """Make one update with the gradient of the mean loss over all tokens of all batches.
+
+        `batches` are the share of this process.
+        """
+        step, batches = self.progress.step + 1, list(batches)
+        tokens = int(self.processes.all_reduce_sum(sum(batch.tokens for batch in batches))[0])
+        self.optimizer.rate = rate = self._learning_rate(step)
+        set_dropout(self.model, self.config, step)
+        loss, nll = self.processes.all_reduce_sum(*self._accumulate_gradients(step, batches, tokens))
+        self.processes.all_reduce_gradients(self.model.parameters())
+        self.scaler.unscale_(self.optimizer)  # type: ignore[arg-type]  # it needs only param_groups and step
+        norm = self._clip_gradients()
+        is_finite = math.isfinite(loss) and math.isfinite(norm)
+        # With fp16 an infinite gradient means that the loss scale is too large; `scaler.update` lowers it.
+        is_overflow = self.scaler.is_enabled() and math.isfinite(loss)
+        if not is_finite and not is_overflow and self.config.non_finite != "skip":
+            raise NonFiniteError(_non_finite_message(step, batches, loss, norm))
+        if is_finite:
+            self.scaler.step(self.optimizer)  # type: ignore[arg-type]
+        self.scaler.update()
+        self.optimizer.zero_grad()
+        result = StepResult(loss, nll, tokens, rate, norm, skipped=not is_finite)
+        self.progress.record_step(result)
+        return result
+
+    def try_batch(self, batch: Batch) -> None:
+        """Run forward and backward without an update, to check that a batch fits into memory."""
+        set_dropout(self.model, self.config, self.config.dropout_warmup_steps)  # masks need memory too
+        self._accumulate_gradients(0, [batch], batch.tokens)
+        self.optimizer.zero_grad()
+
+    def _next_batches(self, batches: Batches) -> list[Batch]:
+        """Return this process's share of the next step's batches."""
+        first = self.progress.step * self.config.accumulate
+        return [batches[number] for number in self.processes.shard(range(first, first + self.config.accumulate))]
+
+    def _learning_rate(self, step: int) -> float:
+        config = self.config
+        rate = learning_rate(step, self.model.config.d_model, config.warmup_steps, config.learning_rate)
+        return rate * cooldown(step, config.steps, config.cooldown_steps)
+
+    def _accumulate_gradients(self, step: int, batches: list[Batch], tokens: int) -> tuple[float, float]:
+        """Add up the gradients of the batches' losses, divided by `tokens`; return the smoothed loss and the nll."""
+        self.model.train()
+        loss = nll = 0.0
+        for number, batch in enumerate(batches):
+            seed_dropout(self.config.seed, step, self.processes.rank + number * self.processes.world_size)
+            with batch_memory_errors(batch, step, self.config.checkpoint_activations):
+                with autocast(self.device, self.config.precision):
+                    sums = batch_loss(self.model, batch.to(self.device), self.config.label_smoothing)
+                scaled: Tensor = self.scaler.scale(sums.smoothed / tokens)
+                scaled.backward()  # type: ignore[no-untyped-call]
+            loss += sums.smoothed.item() / tokens
+            nll += sums.nll.item() / tokens
+        return loss, nll
+
+    def _clip_gradients(self) -> float:
+        """Clip the gradient to `training.clip_norm`, and return its norm before clipping."""
+        max_norm = self.config.clip_norm or math.inf
+        return float(torch.nn.utils.clip_grad_norm_(self.model.parameters(), max_norm))
+
+    def _is_due(self, every: int) -> bool:
+        return self.progress.step % every == 0 or self.progress.step == self.config.steps
+
+    def _log(self, result: StepResult, batches: Batches, writer: RunWriter) -> None:
+        epoch = self.progress.step * self.config.accumulate / batches.per_epoch
+        writer.log_training(self.progress, result, epoch)
+        self.progress.window = {}
+
+    def _validate(self, validation: Validation, writer: RunWriter) -> None:
+        with writer.phase("validating") as report:
+            scores, samples = self._scores(validation, report)
+            is_best = self.progress.record_validation(scores.bleu, scores.nll)
+            writer.log_validation(self.progress.step, scores)
+            if is_best:
+                writer.save_best(self.progress.step, scores, validation.bundle(self.model))
+        writer.show_validation(self.progress.step, scores, is_best, samples)
+
+    def _scores(self, validation: Validation, report: Report) -> tuple[Scores, list[Sample]]:
+        """Validate in the main process, and return its scores in every process: they must all stop at the same step."""
+        if not self.processes.is_main:
+            return Scores(*self.processes.broadcast(*[0.0] * len(fields(Scores)))), []
+        scores, samples = validation.run(self.model, self.config.batch_tokens, self.config.label_smoothing, report)
+        self.processes.broadcast(*astuple(scores))
+        return scores, samples
+
+    def _save(self, writer: RunWriter) -> None:
+        self.progress.loss_scale = self.scaler.state_dict()
+        writer.save_checkpoint(self.model, self.optimizer, self.progress)
+
+
+def _non_finite_message(step: int, batches: list[Batch], loss: float, norm: float) -> str:
+    what = f"gradient norm is {norm}" if math.isfinite(loss) else f"loss is {loss}"
+    lines = [str(line) for batch in batches for line in batch.lines]
+    listed = ", ".join(lines[:_LISTED_LINES]) + (" …" if len(lines) > _LISTED_LINES else "")
+    return (
+        f"Step {step}: the {what}. The weights were not changed. The batch contains the pairs of lines {listed} "
+        "of the training text. Check these lines. Then lower training.learning_rate, raise training.warmup_steps, or "
+        'set training.non_finite = "skip", and train into a new --out.'
+    )

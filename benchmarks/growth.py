@@ -58,7 +58,7 @@ def timed_step(length: int, threads: int, repeats: int) -> dict[str, float]:
     trainer = Trainer(Transformer(presets.named(STEP_PRESET).model(STEP_VOCABULARY)), TrainingConfig())
     batch = batch_of(Case(STEP_PRESET, STEP_VOCABULARY, STEP_TOKENS // length, length))
     seconds = []
-    for step in range(1, repeats + 2):
+    for _ in range(repeats + 1):
         begin = time.perf_counter()
         trainer.train_step([batch])
         seconds.append(time.perf_counter() - begin)

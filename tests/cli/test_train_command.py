@@ -81,9 +81,9 @@ def test_a_signal_gives_its_exit_code(
 
     train_step = Trainer.train_step
 
-    def interrupted(self: Trainer, step: int, batches: Any) -> Any:
-        signal.raise_signal(signal.SIGINT if step == 2 else signal.SIGTERM)
-        return update(self, step, batches)
+    def interrupted(self: Trainer, batches: Any) -> Any:
+        signal.raise_signal(signal.SIGINT if self.progress.step == 1 else signal.SIGTERM)
+        return train_step(self, batches)
 
     monkeypatch.setattr(Trainer, "train_step", interrupted)
     arguments = ("train", *tasks.file_options(corpus), "--out", tmp_path / "run", *tasks.set_options(tasks.TINY))

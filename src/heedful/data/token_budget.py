@@ -36,8 +36,8 @@ def bucket_boundaries(buckets: LengthBuckets, batch_tokens: int) -> Numbers:
 
 def batches_by_length(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
     """Yield the indices of all items in batches, longest first, so that memory runs out at once or never."""
-    order = sorted(range(len(lengths)), key=lambda index: -lengths[index])
-    starts = batch_boundaries([lengths[index] for index in order], [1] * len(order), batch_tokens)
+    longest_first = sorted(range(len(lengths)), key=lambda index: lengths[index])[::-1]
+    starts = batch_boundaries([lengths[index] for index in longest_first], [1] * len(lengths), batch_tokens)
     for begin, end in pairwise(starts):
-        if begin < end:
-            yield order[begin:end]
+        if begin < end:  # there is no batch without items
+            yield longest_first[begin:end][::-1]

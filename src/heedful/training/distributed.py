@@ -40,7 +40,7 @@ class ProcessGroup:
     def require_divisible(self, accumulate: int) -> None:
         if accumulate % self.world_size:
             raise ConfigError(
-                f"training.accumulate = {accumulate} batches per step cannot be split over {self.world_size} processes. "
+                f"training.accumulate = {accumulate} batches cannot be split evenly over {self.world_size} processes. "
                 f"Use a multiple of {self.world_size}, or start another number of processes."
             )
 

@@ -59,10 +59,11 @@ class Validation:
         """Return the scores and a few translations; `report` is called with the lines done and the lines in all."""
         began = monotonic()
         total = len(self.store) + len(self.pairs)
+        was_training = model.training
         model.eval()
         loss, nll = self._losses(model, batch_tokens, label_smoothing, lambda done: report(done, total))
         translations = self._translate(model, lambda done: report(len(self.store) + done, total))
-        model.train()
+        model.train(was_training)
         score = bleu(translations, [pair.target for pair in self.pairs], lowercase=self.text.lowercase).value
         return Scores(loss, nll, perplexity(nll), score, monotonic() - began), self._samples(translations)
 

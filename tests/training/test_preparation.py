@@ -14,8 +14,10 @@ import torch
 import tasks
 from heedful import recipes
 from heedful.errors import CheckpointError, ConfigError, CorpusError, HeedfulError, ModelError, UsageError
+from heedful.storage import model_directory
 from heedful.storage.run_directory import RunDirectory, open_model
 from heedful.text.corpus import Corpus
+from heedful.training.dry_run import plan
 from heedful.training.run import train
 
 ONE_STEP = {**tasks.TINY, "training.steps": 1, "training.validate_every": 100}
@@ -187,6 +189,37 @@ def test_fine_tuning_starts_from_the_model_with_its_tokenizer(
     assert before.keys() == after.keys()
     assert all(torch.allclose(before[name], after[name], atol=1e-6) for name in before)
     assert run.recipe.model.d_ff == 32
+
+
+@pytest.mark.parametrize("is_dry_run", [False, True])
+def test_fine_tuning_opens_and_hashes_the_initial_model_once(
+    corpus: dict[str, str], tmp_path: Path, tiny_run: Path, monkeypatch: pytest.MonkeyPatch, is_dry_run: bool
+) -> None:
+    hashed: list[Path] = []
+    verify = model_directory.verify_manifest
+
+    def counting(directory: Path, *arguments: Any) -> Any:
+        hashed.append(directory)
+        return verify(directory, *arguments)
+
+    monkeypatch.setattr(model_directory, "verify_manifest", counting)
+    settings = {**corpus, "training.steps": 1, "training.threads": 1}
+    if is_dry_run:
+        given = recipes.merged(recipes.from_mapping(settings), {"training": {"init": str(tiny_run / "model")}})
+        plan(given, None, torch.device("cpu"))
+    else:
+        train(out=tmp_path / "tuned", overrides=settings, init=tiny_run / "model")
+    assert hashed.count(tiny_run / "model") == 1
+
+
+def test_a_failed_start_leaves_no_parent_directories(corpus: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "existing").mkdir()
+    too_short = {**corpus, **ONE_STEP, "data.max_length": 3}
+    for out in (tmp_path / "a" / "b" / "c", tmp_path / "existing" / "run"):
+        with pytest.raises(CorpusError):
+            train(out=out, overrides=too_short)
+    assert not (tmp_path / "a").exists()
+    assert list((tmp_path / "existing").iterdir()) == []
 
 
 def test_a_fine_tuned_run_goes_on_without_the_first_model(

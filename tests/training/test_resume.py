@@ -160,6 +160,15 @@ def test_a_finished_run_says_so_and_changes_nothing(own_run: Path, capsys: pytes
     assert {path: path.read_bytes() for path in files} == files
 
 
+def test_fewer_steps_than_were_trained_are_a_finished_run(own_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = train(out=own_run, overrides={"training.steps": 5})
+    assert run.progress.step == LAST
+    error = capsys.readouterr().err
+    assert "is finished: 12 steps. training.steps = 5 is below that. Set it above 12 to train further." in error
+    assert "continuing" not in error
+    assert train(out=own_run, overrides={"training.steps": LAST + 1}).progress.step == LAST + 1
+
+
 def test_a_damaged_newest_checkpoint_is_passed_over(
     own_run: Path, tiny_run: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -88,7 +88,7 @@ def test_a_run_that_has_begun_is_not_touched(heedful: Program, tiny_run: Path) -
     assert "1,000,000,000 steps" in outcome.out
     refused = heedful("train", "--out", tiny_run, "--dry-run", "--set", "model.d_ff=64")
     assert (refused.code, refused.out) == (2, "")
-    assert "began with other settings: model.d_ff was 32, now 64" in refused.err
+    assert "was started with other settings: model.d_ff was 32, now 64" in refused.err
 
 
 def test_fine_tuning_has_the_shape_of_the_first_model(
@@ -132,7 +132,7 @@ def test_without_data_where_something_is_to_be_chosen_from_it(
     given = {name: value for name, value in {**tasks.TINY, **GONE, **tokenizer}.items() if name != key}
     outcome = heedful("train", "--dry-run", "--source", "/nowhere/text", *tasks.set_options(given))
     assert (outcome.code, outcome.out) == (3, "")
-    assert f"{key} would be chosen from the text, but it is not here: /nowhere/text" in outcome.err
+    assert f"{key} would be chosen from the text, but these files are missing: /nowhere/text" in outcome.err
 
 
 def test_wrong_settings_are_wrong_here_too(heedful: Program, scratch: Path) -> None:

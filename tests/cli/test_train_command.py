@@ -90,7 +90,7 @@ def test_a_signal_gives_its_exit_code(
     for code in (143, 130):
         outcome = heedful(*arguments)
         assert (outcome.code, outcome.out) == (code, "")
-        assert outcome.err.splitlines()[-1].endswith("The same command continues it.")
+        assert outcome.err.splitlines()[-1].endswith("Run the same command to continue.")
 
 
 @pytest.mark.parametrize("damaged", ["newest", "all"])
@@ -103,7 +103,7 @@ def test_damaged_checkpoints_of_a_run(
     if damaged == "newest":
         assert outcome.code == 0
         assert "at step 8 of 12" in outcome.err
-        assert "checkpoint passed over" in caplog.text
+        assert "skipping a damaged checkpoint" in caplog.text
     else:
         assert (outcome.code, outcome.out) == (3, "")
         assert "None of the checkpoints" in outcome.err

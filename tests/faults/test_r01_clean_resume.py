@@ -82,9 +82,11 @@ def test_resumed_from_each_step(
 def test_control_forgets(
     straight: Path, every: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forgotten: str
 ) -> None:
-    load, fitting = checkpoints.load, checkpoints._fitting
+    load, fitting = checkpoints.load, checkpoints._require_tensor
     if forgotten == "moments":
-        monkeypatch.setattr(checkpoints, "_fitting", lambda t, name, *r: fitting(t, name, *r) * ("exp" not in name))
+        monkeypatch.setattr(
+            checkpoints, "_require_tensor", lambda t, name, *r: fitting(t, name, *r) * ("exp" not in name)
+        )
     elif forgotten == "dropout":
         monkeypatch.setattr(trainer_module, "seed_dropout", lambda *_: torch.rand(1))
     else:

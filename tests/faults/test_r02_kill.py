@@ -147,11 +147,11 @@ def test_control_without_the_moments(
     """Adam begins anew at the restart: what is compared at the end shows it."""
     path = tmp_path / "run"
     assert sitting(path, settings, "save", 3, 5) == -signal.SIGKILL
-    fitting = checkpoints._fitting
+    fitting = checkpoints._require_tensor
 
     def forgetful(tensors: Any, name: str, *rest: Any) -> Any:
         return fitting(tensors, name, *rest) * (not name.startswith("exp_avg"))
 
-    monkeypatch.setattr(checkpoints, "_fitting", forgetful)
+    monkeypatch.setattr(checkpoints, "_require_tensor", forgetful)
     assert sitting(path, settings, "never", 1, 1) == 0
     assert end_of(path) != end_of(reference)

@@ -57,7 +57,7 @@ def test_every_length_is_found_with_one_warning(
     with caplog.at_level(logging.WARNING, "heedful"):
         assert accepted(run, LENGTHS) == 0
     assert len(caplog.records) == LENGTHS
-    assert all("checkpoint passed over" in record.getMessage() for record in caplog.records)
+    assert all("skipping a damaged checkpoint" in record.getMessage() for record in caplog.records)
     counted(LENGTHS, "lengths")
 
 

@@ -82,7 +82,7 @@ def test_refused_and_then_recovered(
         began = time.monotonic()
         assert main(["train", *tasks.set_options(settings), "--out", str(path)]) == 3
         assert time.monotonic() - began < 1
-        assert f"Another process (number {first.pid}) is training in {path}" in capsys.readouterr().err
+        assert f"Another process (PID {first.pid}) is training in {path}" in capsys.readouterr().err
         assert {file: file.stat().st_mtime_ns for file in path.rglob("*")} == before
     finally:
         first.kill()

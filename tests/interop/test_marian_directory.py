@@ -189,7 +189,7 @@ UNSUPPORTED = {
     "settings of the wrong type": (with_config(heedful=[1]), "does not describe a model"),
     "huge dropout": (with_config(dropout=10**400), "does not describe a model"),
     "huge alpha": (with_config(heedful={"decoding": {"alpha": 10**400}}), "does not describe a model"),
-    "invalid language name": (with_config(heedful={"text": {"source_language": "\ud800"}}), "no name of a language"),
+    "invalid language name": (with_config(heedful={"text": {"source_language": "\ud800"}}), "not a language code"),
     "named pipe": (with_pipe, "not a plain file"),
     "invalid UTF-8 in the tokenizer": (with_invalid_utf8_tokenizer, "no text|damaged"),
     "pickle file": (with_pickle, "pickle"),

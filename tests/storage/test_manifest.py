@@ -45,7 +45,7 @@ def test_its_own_digest_is_of_all_entries(directory: Path) -> None:
     assert json.loads(path.read_text())["digest"] == written["digest"]
     del written["files"]["notes"]  # what is left is true
     path.write_text(json.dumps(written))
-    with pytest.raises(ModelError, match="its digest does not fit its content"):
+    with pytest.raises(ModelError, match="its digest does not match its content"):
         verify_manifest(directory, (), ModelError)
 
 
@@ -122,7 +122,7 @@ def test_a_json_file_has_at_most_a_million_bytes(tmp_path: Path) -> None:
     (tmp_path / "notes.json").write_bytes(b" " * 1_000_001)
     write_manifest(tmp_path)
     with pytest.raises(
-        ModelError, match=r"notes\.json has 1,000,001 bytes; heedful writes none of more than 1,000,000"
+        ModelError, match=r"notes\.json has 1,000,001 bytes; the largest JSON file that heedful writes has 1,000,000"
     ):
         verify_manifest(tmp_path, (), ModelError)
 

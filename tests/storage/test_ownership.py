@@ -135,5 +135,5 @@ def test_files_that_were_put_into_a_run_are_met_at_the_start(tiny_run: Path, tmp
     copy = Path(shutil.copytree(tiny_run, tmp_path / "copy"))
     assert is_model(copy / name)
     (copy / name / "notes.txt").write_text("mine")
-    with pytest.raises(UsageError, match=f"{name} has something in it that heedful did not write"):
+    with pytest.raises(UsageError, match=f"{name} contains something that heedful did not write"):
         RunDirectory(copy).require_own()

@@ -57,13 +57,13 @@ def test_languages_come_from_the_text_where_names_say_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     heard = said(tmp_path, corpus(tmp_path / "text", "src", "tgt"), capsys)
-    assert "Languages: English (en) → German (de), as the text shows; set data.source_language" in heard
+    assert "Languages: English (en) → German (de), identified from the text; set data.source_language" in heard
     assert languages(tmp_path) == ("en", "de")
 
 
 def test_languages_that_nothing_shows_stay_unknown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     heard = said(tmp_path, tasks.tiny_corpus(tmp_path / "text"), capsys)
-    assert "Languages: not known. The model calls them source and target; set data.source_language" in heard
+    assert "Languages: unknown. The model calls them source and target; set data.source_language" in heard
     assert languages(tmp_path) == ("", "")
 
 

@@ -26,7 +26,7 @@ def test_a_second_trainer_is_refused_and_told_of_the_first(tmp_path: Path) -> No
     run = RunDirectory(tmp_path / "run")
     with locked(run):
         began = time.monotonic()
-        with pytest.raises(CheckpointError, match=rf"number {os.getpid()}\) is training in") as caught, locked(run):
+        with pytest.raises(CheckpointError, match=rf"PID {os.getpid()}\) is training in") as caught, locked(run):
             pytest.fail("two trainers")
         assert time.monotonic() - began < 1
         assert caught.value.exit_code == 3

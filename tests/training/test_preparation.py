@@ -111,7 +111,7 @@ def test_text_may_lie_elsewhere(corpus: dict[str, str], tmp_path: Path) -> None:
 
 def test_another_tokeniser_is_refused(own_run: Path, tiny_run: Path, tmp_path: Path, tokenizer: Any) -> None:
     (tmp_path / "other.model").write_bytes(tokenizer.model)
-    with pytest.raises(CheckpointError, match=r"is not the one that .* began with"):
+    with pytest.raises(CheckpointError, match=r"is not the one that .* was started with"):
         train(out=own_run, overrides={"data.tokenizer": str(tmp_path / "other.model"), "training.steps": 13})
     same = {"data.tokenizer": str(tiny_run / "tokenizer.model"), "training.steps": 13}
     assert train(out=own_run, overrides=same).progress.step == 13
@@ -132,10 +132,10 @@ def test_choices_are_printed_with_reasons_and_resolved(
     assert out == ""
     assert "chosen: data.vocab_size = 500  (80 pairs)" in err
     assert "chosen: training.warmup_steps = 1  (a tenth of the steps" in err
-    assert "chosen: model.dropout = 0.2  (80 pairs: the fewer, the more)" in err
+    assert "chosen: model.dropout = 0.2  (smaller corpora get more dropout; 80 pairs)" in err
     assert "chosen: training.steps" not in err
     assert "chosen: model.d_model" not in err
-    assert "the text supports no more than" in err
+    assert "the text supports only" in err
     assert "training text: 80 of 80 pairs kept" in err
     resolved = RunDirectory(run.path).recipe()
     assert resolved == run.recipe

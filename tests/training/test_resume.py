@@ -177,7 +177,7 @@ def test_a_damaged_newest_checkpoint_is_passed_over(
     train(out=own_run)
     warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert len(warnings) == 1
-    assert "checkpoint passed over" in warnings[0]
+    assert "skipping a damaged checkpoint" in warnings[0]
     assert "optimizer.safetensors is damaged" in warnings[0]
     assert_same_end(tiny_run, own_run)
 

@@ -24,7 +24,11 @@ from heedful.data.store import Ids, Store
 from heedful.data.token_budget import bucket_boundaries
 from heedful.errors import CorpusError
 
-_EPOCH, _BATCH_ORDER, _RESEGMENTED = 1, 2, 4  # separate the random streams of one seed; 3 is dropout's
+_EPOCH, _BATCH_ORDER, _RESEGMENTED = (
+    1,
+    2,
+    4,
+)  # separate the random streams of one seed; 3 is dropout (training/dropout_schedule.py)
 _AFTER_WARMUP = 2**62  # a batch number later than any warm-up
 
 Sentence = Ids | list[int]  # with its end symbol

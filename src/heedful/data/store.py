@@ -1,4 +1,4 @@
-"""The token store: a tokenized corpus on disk, memory-mapped, so that its size does not matter in training.
+"""The token store: a tokenized corpus on disk, memory-mapped, so that it need not fit into memory.
 
 A store is a directory with the token ids of each side (`source.ids`, `target.ids`; each sentence ends with the end
 symbol), the start of each sentence (`*.offsets`), its line number in the text (`lines`), the pairs sorted by length
@@ -99,7 +99,7 @@ class Store:
         if len(self.lines) != len(self):
             raise ValueError("line numbers incomplete")
         if not len(self.by_length) == self.buckets.count_G.sum() == len(self):
-            raise ValueError("order of length incomplete")
+            raise ValueError("length order incomplete")
         if self.buckets.tokens != sum(map(len, self._ids.values())) or any((side < 1).any() for side in self.buckets):
             raise ValueError("lengths damaged")
 

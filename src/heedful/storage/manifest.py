@@ -1,6 +1,6 @@
-"""MANIFEST.json: length and sha256 of every file of a directory, and a digest of itself.
+"""MANIFEST.json: size and SHA-256 of every file in a directory, and a digest of itself.
 
-Neither safetensors nor JSON notices a flipped bit; this does.
+Neither safetensors nor JSON detects a flipped bit; the manifest does.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from heedful.errors import InputError
 from heedful.files import read_at_most
 from heedful.storage.file_names import MANIFEST
 
-MOST_JSON = 1_000_000  # bytes of a JSON file; a larger one is not ours
+MOST_JSON = 1_000_000  # bytes; heedful writes no larger JSON file
 
 
 def write_manifest(directory: Path) -> None:
+    """Write the manifest of all files in a directory."""
     files = {
         path.name: {"bytes": path.stat().st_size, "sha256": _sha256(path)}
         for path in sorted(directory.iterdir())
@@ -28,24 +29,25 @@ def write_manifest(directory: Path) -> None:
 
 
 def verify_manifest(directory: Path, required: tuple[str, ...], error: type[InputError]) -> dict[str, str]:
-    """Checks every byte; returns file → sha256. Raises `error`, saying which file is wrong and how."""
+    """Check every byte and return the SHA-256 of each file; raise `error`, naming the file that is wrong."""
     files = _read(directory, error)
     for name in required:
         if name not in files:
             raise error(
-                f"{directory}: {name} is missing from {MANIFEST}. The directory is incomplete or not heedful's."
+                f"{directory}: {name} is missing from {MANIFEST}. "
+                "The directory is incomplete, or heedful did not write it."
             )
     for name, facts in files.items():
         path = directory / name
         if not path.is_file() or path.is_symlink():
-            raise error(f"{path} is missing, or not a plain file.")
+            raise error(f"{path} is missing or not a plain file.")
         size = path.stat().st_size
         if name.endswith(".json") and size > MOST_JSON:
-            raise error(f"{path} has {size:,} bytes; heedful writes none of more than {MOST_JSON:,}.")
+            raise error(f"{path} has {size:,} bytes; the largest JSON file that heedful writes has {MOST_JSON:,}.")
         if size != facts["bytes"]:
             raise error(f"{path} is damaged: {size:,} bytes instead of {facts['bytes']:,}.")
         if _sha256(path) != facts["sha256"]:
-            raise error(f"{path} is damaged: its sha256 is not the one in {MANIFEST}.")
+            raise error(f"{path} is damaged: its SHA-256 does not match {MANIFEST}.")
     return {name: facts["sha256"] for name, facts in files.items()}
 
 
@@ -58,11 +60,11 @@ def _read(directory: Path, error: type[InputError]) -> dict[str, dict[str, Any]]
         files: dict[str, dict[str, Any]] = content["files"]
         sound = content["digest"] == _digest(files) and all(_is_entry(name, facts) for name, facts in files.items())
     except FileNotFoundError:
-        raise error(f"{path} is missing: {directory} is not a directory that heedful wrote whole.") from None
+        raise error(f"{path} is missing: {directory} is incomplete, or heedful did not write it.") from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as reason:
         raise error(f"{path} is damaged: {reason}.") from None
     if not sound:
-        raise error(f"{path} is damaged: its digest does not fit its content.")
+        raise error(f"{path} is damaged: its digest does not match its content.")
     return files
 
 

@@ -1,4 +1,4 @@
-"""A MODEL directory: all that is needed to go from raw text to raw text.
+"""A MODEL directory: everything needed to translate raw text into raw text.
 
 config.json · tokenizer.model · model.safetensors · MANIFEST.json
 """
@@ -30,33 +30,33 @@ from heedful.text.tokenizer import Tokenizer
 from heedful.typed import build, require_version
 from heedful.version import __version__
 
-FORMAT_VERSION = 1  # of config.json; raised when an older heedful could not read what this one writes
-_SEVERAL_SENTENCES = 0.1  # share of lines with several sentences, from which the training text is paragraphs
+FORMAT_VERSION = 1  # of config.json; increased when older versions cannot read the new format
+_SEVERAL_SENTENCES = 0.1  # share of lines with several sentences above which the text counts as paragraphs
 _MOST_HEADER = 2_000_000  # bytes of a safetensors header: a model of hundreds of layers
 
 
 @dataclass(frozen=True)
 class TextFacts:
-    """What a model expects of its text."""
+    """What a model expects of its input text, and what its training text was like."""
 
     source_language: str = ""
     target_language: str = ""
     lowercase: bool = False
-    max_length: int = DataConfig.max_length  # tokens with the end symbol; it was trained on nothing longer
-    source_profile: str = ""  # how its languages are told from each other (text/profiles.py)
+    max_length: int = DataConfig.max_length  # tokens with the end symbol; no training sentence was longer
+    source_profile: str = ""  # language profile, for detection (text/profiles.py)
     target_profile: str = ""
-    sentence_per_line: bool = True  # of the training text: lines of several sentences are then split
+    sentence_per_line: bool = True  # if so, input lines with several sentences are split
 
     def __post_init__(self) -> None:
         if self.max_length < 2:
             raise ConfigError(f"text.max_length must be at least 2, not {self.max_length}")
         for code in (self.source_language, self.target_language):
             if code.encode("utf-8", "ignore").decode("utf-8") != code:
-                raise ConfigError(f"{code!a} is no name of a language: it is no text")
+                raise ConfigError(f"{code!a} is not a language code: it contains invalid Unicode")
 
     @classmethod
     def of(cls, data: DataConfig, store: Store | None = None, tokenizer: Tokenizer | None = None) -> TextFacts:
-        """Facts of a configuration; with the training text also what a sample of it shows."""
+        """Return the facts of a configuration, plus what a sample of the training text shows if it is given."""
         facts = cls(data.source_language, data.target_language, data.lowercase, data.max_length)
         if store is None or tokenizer is None:
             return facts
@@ -72,23 +72,23 @@ class TextFacts:
 
 
 def _sentence_per_line(lines: Sequence[str]) -> bool:
-    """Whether the lines are single sentences: a corpus of sentences has a few lines with two."""
+    """Return whether lines are single sentences. Even such a corpus has a few lines with two."""
     return sum(len(split_sentences(line)) > 1 for line in lines) < _SEVERAL_SENTENCES * len(lines)
 
 
 @dataclass(frozen=True)
 class Model:
-    """A model with its tokenizer and what it needs to know of its text."""
+    """A transformer with its tokenizer and settings."""
 
     transformer: Transformer
     tokenizer: Tokenizer
     text: TextFacts
     decoding: DecodingConfig
-    history: Mapping[str, Any] = field(default_factory=dict)  # where it comes from: steps, scores, data
+    history: Mapping[str, Any] = field(default_factory=dict)  # its origin: steps, scores, data
 
 
 def write_model(directory: Path, model: Model) -> None:
-    """Writes a MODEL whole or not at all; an older one is replaced in one step."""
+    """Write a MODEL atomically, replacing an older one."""
     content = {
         "format_version": FORMAT_VERSION,
         "heedful": __version__,
@@ -105,7 +105,7 @@ def write_model(directory: Path, model: Model) -> None:
 
 
 def read_model(directory: Path, device: torch.device | str = "cpu") -> Model:
-    """Reads a MODEL after checking every byte of it; the transformer is in eval mode."""
+    """Verify every byte of a MODEL and read it. The transformer is in eval mode."""
     if not directory.is_dir():
         raise ModelError(f"There is no model {directory}. Give a model or run directory that heedful wrote.")
     verify_manifest(directory, MODEL_FILES, ModelError)
@@ -126,11 +126,12 @@ def read_model(directory: Path, device: torch.device | str = "cpu") -> Model:
 
 
 def is_model(directory: Path) -> bool:
-    """Whether heedful wrote this MODEL, and nobody changed it: only then may a newer one take its place."""
+    """Return whether this is an unchanged MODEL that heedful wrote. Only such a directory may be replaced."""
     return may_replace(directory, MODEL_FILES)
 
 
 def read_config(directory: Path) -> dict[str, Any]:
+    """Return the content of config.json, and raise ModelError if it is unreadable or has another version."""
     path = directory / CONFIG
     try:
         content = json.loads(read_at_most(path, MOST_JSON).decode("utf-8"))
@@ -142,7 +143,7 @@ def read_config(directory: Path) -> dict[str, Any]:
 
 
 def with_weights(config: ModelConfig, tensors: Mapping[str, Tensor], where: Path) -> Transformer:
-    """A transformer with these tensors as its parameters; names and shapes must be its own."""
+    """Return a transformer with these parameters; raise ModelError if names or shapes do not match."""
     require_size(config, tensors, where)
     with torch.device("meta"):
         transformer = Transformer(config)
@@ -151,7 +152,7 @@ def with_weights(config: ModelConfig, tensors: Mapping[str, Tensor], where: Path
     if wrong := sorted(expected.items() ^ given.items()):
         name = wrong[0][0]
         raise ModelError(
-            f"{where} does not fit its configuration: {name} is {_shape(given.get(name))}, "
+            f"{where} does not match its configuration: {name} is {_shape(given.get(name))}, "
             f"expected {_shape(expected.get(name))}."
         )
     transformer.load_state_dict(dict(tensors), assign=True)
@@ -159,11 +160,11 @@ def with_weights(config: ModelConfig, tensors: Mapping[str, Tensor], where: Path
 
 
 def require_size(config: ModelConfig, tensors: Mapping[str, Tensor], where: Path) -> None:
-    """A configuration may claim any size, the file has what it has: nothing larger is even built."""
+    """Raise ModelError before building a model that is far larger than its weights file."""
     largest = max(config.N, *(getattr(config, name) for name in ("d_model", "d_ff", "h", "d_k", "d_v")))
     if len(tensors) < config.N or largest > sum(tensor.numel() for tensor in tensors.values()):
         raise ModelError(
-            f"{where} does not fit its configuration: it has far too few numbers for a model of that size."
+            f"{where} does not match its configuration: it has far too few values for a model of that size."
         )
 
 
@@ -172,18 +173,19 @@ def _shape(shape: torch.Size | None) -> str:
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    """Written by ourselves, not by safetensors' own file writer: a full disk is then an OSError that says so."""
+    """Write a safetensors file. Unlike safetensors' own writer, this raises OSError if the disk is full."""
     path.write_bytes(safetensors.torch.save({name: t.detach().contiguous().cpu() for name, t in tensors.items()}))
 
 
 def read_tensors(path: Path, error: type[InputError]) -> dict[str, Tensor]:
+    """Read a safetensors file, and raise `error` if it is invalid."""
     try:
         if path.exists() and not path.is_file():
-            raise ValueError("not a plain file")  # a pipe may have no end
+            raise ValueError("not a plain file")  # reading from a pipe may never end
         with path.open("rb") as stream:
             header = int.from_bytes(stream.read(8), "little")
         if header > _MOST_HEADER:
-            raise ValueError(f"a header of {header:,} bytes; heedful writes none of more than {_MOST_HEADER:,}")
+            raise ValueError(f"a header of {header:,} bytes; the largest that heedful writes has {_MOST_HEADER:,}")
         return safetensors.torch.load_file(path)
     except (safetensors.SafetensorError, OSError, ValueError) as reason:
         raise error(f"{path} cannot be read: {reason}.") from None

@@ -33,7 +33,7 @@ def claim(directory: Path, kind: str) -> None:
 
 
 def is_ours(directory: Path, kind: str = RUN) -> bool:
-    """Whether the directory carries heedful's marker."""
+    """Return whether the directory has heedful's marker."""
     marker = directory / MARKER
     try:
         content = json.loads(read_at_most(marker, 2 * _LONGEST)) if not marker.is_symlink() else None
@@ -43,13 +43,13 @@ def is_ours(directory: Path, kind: str = RUN) -> bool:
 
 
 def marker_bytes(kind: str = RUN) -> bytes:
-    """The content of a marker: what the directory is, and which process wrote to it last."""
+    """Return the content of a marker: the kind of directory and the last process that wrote to it."""
     content = {"heedful": kind, "version": __version__, "process": os.getpid()}
     return json.dumps(content).ljust(_LONGEST - 1).encode() + b"\n"
 
 
 def may_replace(directory: Path, names: Collection[str]) -> bool:
-    """Whether heedful wrote everything in this directory of files, so that a newer version may take its place."""
+    """Return whether heedful wrote every file in this directory. Only then may a new version replace it."""
     if not holds_only(directory, {*names, MANIFEST}):
         return False
     return is_ours(directory.parent) or _verifies(directory)

@@ -1,4 +1,4 @@
-"""A RUN directory: where everything of a training run lies, and how to find a model in it.
+"""A RUN directory: the paths of a training run, its checkpoints, and the models in it.
 
 config.toml · tokenizer.model · log.jsonl · data/ · checkpoints/step-00001000/ · best/ · model/
 """
@@ -35,6 +35,8 @@ CHECKPOINTS = ("averaged", "best", "last")  # values of --checkpoint
 
 @dataclass(frozen=True)
 class RunDirectory:
+    """The paths of a run, and checks of what is there."""
+
     path: Path
 
     @property
@@ -67,11 +69,11 @@ class RunDirectory:
 
     @property
     def marker(self) -> Path:
-        """Written before anything else: the run is heedful's. The process that trains holds a lock on it."""
+        """Return the file that marks a directory as a run. It is written first, and the training process locks it."""
         return self.path / MARKER
 
     def entries(self) -> tuple[Path, ...]:
-        """Everything that heedful writes directly in a run."""
+        """Return every path that heedful writes directly below a run."""
         own = (self.config, self.tokenizer, self.log, self.data, self.checkpoints, self.best, self.model)
         views = (file_names.TENSORBOARD, file_names.ATTENTION_FIGURE, file_names.ATTENTION_PAGE)
         return (*own, *(self.path / name for name in views))
@@ -100,27 +102,27 @@ class RunDirectory:
             raise UsageError(f"{self.marker} is not a file that heedful wrote. Choose another --out, or move it away.")
 
     def _require_own_entries(self) -> None:
-        """What somebody put into a run is met at the start, not hours later when it would be replaced."""
+        """Raise UsageError at the start, not hours later, if training would replace something foreign in a run."""
         if self.config.exists():
             foreign = [path for path in (self.best, self.model) if os.path.lexists(path) and not is_model(path)]
-        else:  # a killed start wrote token stores and the tokenizer, at most
+        else:  # a killed start wrote at most the token stores and the tokenizer
             foreign = [path for path in self.entries() if path.exists() and path != self.data]
             foreign = [path for path in foreign if path != self.tokenizer or not self._is_own_tokenizer()]
         if foreign:
             raise UsageError(
-                f"{foreign[0]} has something in it that heedful did not write, and training would replace it. "
-                "Move it away, and run the same command again."
+                f"{foreign[0]} contains something that heedful did not write, and training would replace it. "
+                "Move it away and run the same command again."
             )
 
     def _is_own_tokenizer(self) -> bool:
-        """Whether a start wrote tokenizer.model: the token stores, which are written before it, have its digest."""
+        """Return whether heedful wrote tokenizer.model: the token stores, which are written first, have its digest."""
         if self.tokenizer.is_symlink() or not self.tokenizer.is_file():
             return False
         digest = hashlib.sha256(self.tokenizer.read_bytes()).hexdigest()
         return any(facts_of(self.data / name).get("tokenizer") == digest for name in STORES)
 
     def clear_failed_start(self) -> None:
-        """Remove what a start wrote that ended before there was a config.toml; the directory was not a run yet."""
+        """Remove what a start wrote that ended before it wrote config.toml."""
         clear_unfinished(self.path)
         clear_unfinished(self.data)
         if self._is_own_tokenizer():
@@ -132,31 +134,31 @@ class RunDirectory:
             self.data.rmdir()
 
     def recipe(self) -> Recipe:
-        """The resolved recipe the run began with."""
+        """Return the resolved recipe of the run."""
         return recipes.build(recipes.read(self.config))
 
     def checkpoint(self, step: int) -> Path:
         return self.checkpoints / f"step-{step:08d}"
 
     def steps(self) -> list[int]:
-        """Steps that have a checkpoint, valid or not, oldest first."""
+        """Return the steps that have a checkpoint, valid or not, oldest first."""
         names = (path.name.removeprefix("step-") for path in self.checkpoints.glob("step-*"))
         return sorted(int(name) for name in names if name.isdecimal())
 
     def valid_steps(self, most: int | None = None) -> list[int]:
-        """Steps whose checkpoint verifies, newest first; a damaged one is passed over with a warning.
+        """Return the steps with a valid checkpoint, newest first. Skip damaged ones with a warning.
 
-        There is no pointer to the newest that could be wrong.
+        No file points to the newest checkpoint, so no pointer can be wrong.
         """
         return list(islice((step for step in reversed(self.steps()) if self._verifies(step)), most))
 
     def is_valid(self, step: int) -> bool:
-        """Whether every byte of a step's checkpoint is what was written."""
+        """Return whether every byte of a checkpoint is as it was written."""
         return not self._damage(step)
 
     def _verifies(self, step: int) -> bool:
         if damage := self._damage(step):
-            log.warning("checkpoint passed over: %s", damage)
+            log.warning("skipping a damaged checkpoint: %s", damage)
         return not damage
 
     def _damage(self, step: int) -> str:
@@ -168,27 +170,30 @@ class RunDirectory:
 
 
 def is_run(path: Path) -> bool:
+    """Return whether a directory is a run."""
     return RunDirectory(path).config.is_file()
 
 
 def open_model(path: Path, checkpoint: str | None = None, device: torch.device | str = "cpu") -> Model:
-    """The model of a MODEL or a RUN. `checkpoint`: "averaged", "best" or "last" of a RUN; None: the first there is."""
+    """Open a MODEL, or the "averaged", "best" or "last" model of a RUN. By default, take the first that exists."""
     if checkpoint not in (None, *CHECKPOINTS):
         raise UsageError(f'There is no checkpoint "{checkpoint}".{nearest(str(checkpoint), CHECKPOINTS)}')
     if not is_run(path):
         if checkpoint in ("best", "last") and path.is_dir():
-            raise UsageError(f'{path} is a model, not a run: it has no "{checkpoint}" beside it. Leave it out.')
+            raise UsageError(
+                f'{path} is a model, not a run: it has no "{checkpoint}" checkpoint. Leave out the option.'
+            )
         return read_model(path, device)
     run = RunDirectory(path)
     places = {"averaged": run.model, "best": run.best}
     if checkpoint is None:
         checkpoint = next((name for name, place in places.items() if place.is_dir()), "last")
         if checkpoint != "averaged":
-            log.warning("%s has no averaged model yet; using its %s one", path, checkpoint)
+            log.warning("%s has no averaged model yet; using the %s one", path, checkpoint)
     if checkpoint == "last":
         return read_last(run, device)
     if not places[checkpoint].is_dir():
-        raise ModelError(f'The run {path} has no "{checkpoint}" model yet. Use "last", or let it train on.')
+        raise ModelError(f'The run {path} has no "{checkpoint}" model yet. Use "last", or train further.')
     return read_model(places[checkpoint], device)
 
 
@@ -217,5 +222,5 @@ def _training_text(run: RunDirectory) -> Store | None:
     try:
         return Store(run.data / file_names.TRAINING)
     except HeedfulError as error:
-        log.warning("the model will not know the languages of its text: %s", error)
+        log.warning("the model will have no language profiles: %s", error)
         return None

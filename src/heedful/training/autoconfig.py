@@ -1,4 +1,4 @@
-"""What `heedful train` chooses where nothing was set, from the size of the corpus and the device, and why."""
+"""Choose the settings that were not given, from the size of the corpus and the device."""
 
 from __future__ import annotations
 
@@ -15,12 +15,16 @@ from heedful.wording import plural
 
 @dataclass(frozen=True)
 class CorpusSize:
+    """The size of a training corpus."""
+
     pairs: int
     tokens: int  # target tokens of all pairs, end symbols included
 
 
 @dataclass(frozen=True)
 class Choice:
+    """A setting that heedful chose, and the reason."""
+
     section: str
     key: str
     value: Any
@@ -31,14 +35,14 @@ class Choice:
 
 
 def vocabulary(pairs: int) -> Choice:
-    """Tokens worth learning from so many pairs: 1,000 from a thousand, about 5,000 from 30,000, at most 37,000."""
+    """Choose the vocabulary size: 1,000 for a thousand pairs, about 5,000 for 30,000, at most 37,000."""
     tokens = 1_000 * (max(pairs, 1) / 1_000) ** 0.45
     size = int(min(37_000, max(500, round(tokens / 100) * 100)))
     return Choice("data", "vocab_size", size, plural(pairs, "pair"))
 
 
 def choose(given: Settings, size: CorpusSize, gpu: bool) -> list[Choice]:
-    """A choice for every key that was not given. Each follows from the choices before it."""
+    """Choose every key that was not given. Later choices depend on earlier ones."""
     longest = given.get("data", {}).get("max_length", DataConfig().max_length)
     choices = [*_shape(size, gpu, given.get("model", {})), *_batch(size, gpu, longest)]
     settings = merged(_as_settings(choices), given)
@@ -49,18 +53,19 @@ def choose(given: Settings, size: CorpusSize, gpu: bool) -> list[Choice]:
 
 
 def apply(given: Settings, choices: list[Choice]) -> Settings:
+    """Return the given settings completed with the choices."""
     return merged(_as_settings(choices), given)
 
 
 def from_preset(name: str, given: Settings) -> Settings:
-    """The settings that belong to a preset: its shape and, for the paper's models, its training.
+    """Return the settings of a preset: its shape and, for the paper's models, its training.
 
-    The paper's warm-up and its checkpoints belong to the paper's number of steps: with another one they are chosen.
+    The paper's warm-up and checkpoint interval fit only its own number of steps. With another number they are chosen.
     """
     preset = presets.named(name)
     shape = preset.model(1)
     keys = ["N", "d_model", "d_ff", "h", "dropout", "positions"]
-    # Widths of heads that are d_model / h stay so when d_model or h is given otherwise.
+    # Head widths that equal d_model / h follow d_model and h if those are given.
     keys += [key for key in ("d_k", "d_v") if getattr(shape, key) * shape.h != shape.d_model]
     training = dict(preset.training)
     if "steps" in given.get("training", {}):
@@ -77,9 +82,9 @@ def _as_settings(choices: list[Choice]) -> Settings:
 
 
 def _shape(size: CorpusSize, gpu: bool, given: Mapping[str, Any]) -> list[Choice]:
-    """Small corpora need small models; a CPU needs models that end within hours, and then has no time to overfit.
+    """Choose the shape: small models for small corpora, and models that train within hours on a CPU.
 
-    What is given of the shape is kept, and the rest follows it.
+    Given keys are kept, and the others adapt to them. A CPU trains too briefly to overfit, so it needs less dropout.
     """
     pairs = size.pairs
     if pairs < 12_000:
@@ -96,12 +101,12 @@ def _shape(size: CorpusSize, gpu: bool, given: Mapping[str, Any]) -> list[Choice
     why = f"{plural(pairs, 'pair')} on a {'GPU' if gpu else 'CPU'}"
     return [
         *(Choice("model", key, value, why) for key, value in shape.items()),
-        Choice("model", "dropout", dropout, f"{plural(pairs, 'pair')}: the fewer, the more"),
+        Choice("model", "dropout", dropout, f"smaller corpora get more dropout; {plural(pairs, 'pair')}"),
     ]
 
 
 def _multiple_of(h: int, width: int) -> int:
-    """The next even multiple of the heads (sinusoids come in pairs)."""
+    """Return the next even multiple of h (sinusoids come in pairs)."""
     step = math.lcm(max(h, 1), 2)
     return -(-width // step) * step
 
@@ -119,7 +124,7 @@ def _batch(size: CorpusSize, gpu: bool, longest: int) -> list[Choice]:
 
 
 def _length(size: CorpusSize, settings: Settings, gpu: bool) -> list[Choice]:
-    """Steps by the size of the corpus, and a warm-up of at most a tenth of them.
+    """Choose the steps by the size of the corpus, and a warm-up of at most a tenth of them.
 
     A corpus ten times as large gets four to five times the training, so that on two cores a few thousand pairs take
     minutes and a few hundred thousand an hour or two (docs/how-to/own-data.md). A GPU gets ten times as much.
@@ -138,8 +143,10 @@ def _length(size: CorpusSize, settings: Settings, gpu: bool) -> list[Choice]:
 
 
 def _rate(d_model: int, warmup_steps: int) -> list[Choice]:
-    """A short warm-up makes the schedule's peak, (d_model · warmup_steps)^-0.5, too high: it is held at the height
-    that trained well at each width (docs/results/experiments.md)."""
+    """Choose a factor that limits the schedule's peak, (d_model · warmup_steps)^-0.5.
+
+    A short warm-up makes the peak too high. The limit trained well at each width (docs/results/experiments.md).
+    """
     highest = 0.003 * (128 / d_model) ** 0.5
     factor = round(min(1.0, highest * (d_model * warmup_steps) ** 0.5), 3)
     return [Choice("training", "learning_rate", factor, f"a peak of {factor * (d_model * warmup_steps) ** -0.5:.4f}")]
@@ -148,7 +155,7 @@ def _rate(d_model: int, warmup_steps: int) -> list[Choice]:
 def _intervals(settings: Settings) -> list[Choice]:
     steps = settings["training"]["steps"]
     return [
-        Choice("training", "validate_every", -(-steps // 12), "twelve times a run"),
+        Choice("training", "validate_every", -(-steps // 12), "twelve times per run"),
         Choice("training", "save_every", -(-steps // 25), "the last five, a fifth of the run, are averaged"),
-        Choice("training", "patience", 4, "validations without gain: a third of the run"),
+        Choice("training", "patience", 4, "validations without improvement: a third of the run"),
     ]

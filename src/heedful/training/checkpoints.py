@@ -1,4 +1,4 @@
-"""Checkpoints: immutable directories with all that a run needs to go on exactly, and their pruning."""
+"""Checkpoints: immutable directories from which a run resumes bit for bit, and their pruning."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FORMAT_VERSION = 1  # of state.json
 
 
 def save(run: RunDirectory, model: Transformer, optimizer: Adam, progress: Progress) -> Path:
-    """Writes the checkpoint of a step, whole or not at all."""
+    """Write the checkpoint of a step atomically, and return its directory."""
     final = run.checkpoint(progress.step)
     needed = 4 * 3 * model.parameter_count()  # weights and two moments, 4 bytes each
     require_space(final, needed)
@@ -37,21 +37,22 @@ def save(run: RunDirectory, model: Transformer, optimizer: Adam, progress: Progr
 
 
 def load(run: RunDirectory, step: int, model: Transformer, optimizer: Adam) -> Progress:
-    """Puts a verified checkpoint into model and optimizer."""
+    """Load a verified checkpoint into model and optimizer, and return its progress."""
     directory = run.checkpoint(step)
     progress = read_progress(directory)
     weights = read_tensors(directory / WEIGHTS, CheckpointError)
     moments = read_tensors(directory / OPTIMIZER, CheckpointError)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            parameter.copy_(_fitting(weights, name, parameter, directory))
+            parameter.copy_(_require_tensor(weights, name, parameter, directory))
         for name, moment in _moments(model, optimizer).items():
-            moment.copy_(_fitting(moments, name, moment, directory))
+            moment.copy_(_require_tensor(moments, name, moment, directory))
     optimizer.updates = progress.step - progress.skipped
     return progress
 
 
 def read_progress(directory: Path) -> Progress:
+    """Read state.json of a checkpoint."""
     path = directory / STATE
     try:
         state = json.loads(read_at_most(path, MOST_JSON).decode("utf-8"))
@@ -66,10 +67,11 @@ def read_progress(directory: Path) -> Progress:
 
 
 def prune(run: RunDirectory, keep: int, save_every: int, newest: int) -> list[int]:
-    """Removes all but the newest `keep` regular checkpoints, and those saved between (when a run was stopped).
+    """Remove all but the newest `keep` regular checkpoints, and return the removed steps.
 
-    `newest`, the one just saved, stays, and so does one before it that verifies, whatever `keep` says. What is newer
-    than `newest` was passed over as damaged when the run went on: it counts for nothing, and is overwritten in time.
+    Checkpoints between regular ones, saved by an interrupted run, go too. `newest`, which was just saved, always stays,
+    and so does one valid checkpoint before it. Checkpoints after `newest` were damaged when the run resumed; training
+    overwrites them.
     """
     steps = [step for step in run.steps() if step <= newest and _is_checkpoint(run.checkpoint(step))]
     regular = [step for step in steps if step % save_every == 0]
@@ -84,11 +86,12 @@ def prune(run: RunDirectory, keep: int, save_every: int, newest: int) -> list[in
 
 
 def _is_checkpoint(directory: Path) -> bool:
-    """Whether the directory has the files of a checkpoint, damaged or not, and nothing else. The run is heedful's."""
+    """Return whether a directory has the files of a checkpoint, damaged or not, and nothing else."""
     return holds_only(directory, (*CHECKPOINT_FILES, MANIFEST))
 
 
 def require_space(path: Path, needed: int) -> None:
+    """Raise MachineError if the disk has fewer free bytes than needed."""
     if free_bytes(path) < needed:
         raise MachineError(disk_message(path, "not enough space", needed))
 
@@ -102,7 +105,7 @@ def _moments(model: Transformer, optimizer: Adam) -> dict[str, torch.Tensor]:
     }
 
 
-def _fitting(tensors: dict[str, torch.Tensor], name: str, like: torch.Tensor, directory: Path) -> torch.Tensor:
+def _require_tensor(tensors: dict[str, torch.Tensor], name: str, like: torch.Tensor, directory: Path) -> torch.Tensor:
     tensor = tensors.get(name)
     if tensor is None or tensor.shape != like.shape:
         found = "missing" if tensor is None else f"of shape {tuple(tensor.shape)}"

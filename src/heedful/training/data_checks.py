@@ -1,4 +1,4 @@
-"""A first look at the training text: which languages it is in, and mistakes that no error would show."""
+"""Check the training text: identify its languages, and warn of mistakes that cause no error."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _HOW = "set data.source_language and data.target_language to change them"
 
 
 def with_checked_codes(settings: Settings) -> Settings:
-    """The settings with their language codes in the usual spelling; raise UsageError if one is not a code."""
+    """Return the settings with normalised language codes; raise UsageError if one is not a code."""
     given = settings.get("data", {})
     checked = {key: require_code(given[key], f"data.{key}") for key in _KEYS if given.get(key)}
     return recipes.merged(settings, {"data": checked}) if checked else settings
 
 
-def look_at(settings: Settings, train: Corpus, valid: Corpus, print_status: PrintStatus) -> Settings:
-    """Return the settings with their languages; warn of what the first lines of the text show to be wrong."""
+def check_text(settings: Settings, train: Corpus, valid: Corpus, print_status: PrintStatus) -> Settings:
+    """Return the settings with their languages, and warn of mistakes that the first lines of the text show."""
     training, validation = sample(train.pairs()), sample(valid.pairs())
     few = thinned(training)
     texts = [pair.source for pair in few], [pair.target for pair in few]
@@ -43,12 +43,12 @@ def look_at(settings: Settings, train: Corpus, valid: Corpus, print_status: Prin
 
 
 def counted_pairs(valid: Corpus) -> PairCounter:
-    """To listen to the training text on its way to the token store."""
+    """Return a counter that checks the training text while it is tokenized."""
     return PairCounter(valid.pairs())
 
 
 def _with_languages(settings: Settings, found: Sequence[str | None], print_status: PrintStatus) -> Settings:
-    """Languages that are not set come from the names of the files, or else from the text, if it is clear."""
+    """Take languages that are not set from the file names, or else from the text if they are clear."""
     data = DataConfig(**settings.get("data", {}))
     given = Languages(data.source_language, data.target_language)
     if all(given):
@@ -57,10 +57,10 @@ def _with_languages(settings: Settings, found: Sequence[str | None], print_statu
     names = [Path(files[0]).name for files in (data.source, data.target) if files]
     origin = f"from the file name{'s' * (len(names) > 1)} {' and '.join(names)}"
     if assumed is None:
-        assumed, origin = Languages(found[0] or "", found[1] or ""), "as the text shows"
+        assumed, origin = Languages(found[0] or "", found[1] or ""), "identified from the text"
     languages = Languages(given.source or assumed.source, given.target or assumed.target)
     if not all(languages) or languages.source == languages.target:
-        print_status(f"Languages: not known. The model calls them source and target; {_HOW}.")
+        print_status(f"Languages: unknown. The model calls them source and target; {_HOW}.")
         return settings
     source, target = (f"{language_name(code)} ({code})" for code in languages)
     print_status(f"Languages: {source} → {target}, {origin}; {_HOW}.")
@@ -71,5 +71,5 @@ def _disagreement(key: str, stated: str, found: str) -> str:
     side = key.removesuffix("_language")
     return (
         f"the {side} language is {language_name(stated)} ({stated}), but the {side} text looks like "
-        f"{language_name(found)} ({found}). Check that --source and --target are not exchanged, or set data.{key}."
+        f"{language_name(found)} ({found}). Check that --source and --target are not swapped, or set data.{key}."
     )

@@ -1,4 +1,4 @@
-"""Progress for a person: a live bar on a terminal, plain lines elsewhere. Always on stderr."""
+"""Training progress on stderr: a progress bar on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from heedful.config import TrainingConfig
 from heedful.training.progress import StepResult
 from heedful.wording import clock
 
-Report = Callable[[int, int], None]  # how much of a phase is done, and how much there is
+Report = Callable[[int, int], None]  # (done, total) of a phase
 
 _SECONDS_BETWEEN_LINES = 10.0
 _WINDOW = 100  # steps over which speed is measured
@@ -33,11 +33,11 @@ def print_status(text: str) -> None:
 
 
 class Display:
-    """The bar or the lines of one training process, and the time that is left."""
+    """The progress bar or lines of a training process, with the remaining time."""
 
     def __init__(self, first_step: int, training: TrainingConfig, is_shown: bool = True) -> None:
         self.last_step = training.steps
-        self.is_shown = is_shown  # of several processes, one speaks
+        self.is_shown = is_shown  # only the main process prints
         self._every = {"validating": training.validate_every, "saving": training.save_every}
         self._phase_seconds: dict[str, float] = {}  # how long a phase of each kind takes
         self._steps: deque[tuple[float, int]] = deque(maxlen=_WINDOW)  # seconds and tokens of each

@@ -31,6 +31,7 @@ class ProcessGroup:
 
     @property
     def is_main(self) -> bool:
+        """Return whether this is rank 0, which reads text, validates, writes and prints."""
         return self.rank == 0
 
     def shard(self, numbers: range) -> range:
@@ -38,10 +39,11 @@ class ProcessGroup:
         return numbers[self.rank :: self.world_size]
 
     def require_divisible(self, accumulate: int) -> None:
+        """Raise ConfigError unless all processes get the same number of batches per step."""
         if accumulate % self.world_size:
             raise ConfigError(
                 f"training.accumulate = {accumulate} batches cannot be split evenly over {self.world_size} processes. "
-                f"Use a multiple of {self.world_size}, or start another number of processes."
+                f"Use a multiple of {self.world_size}, or start a different number of processes."
             )
 
     def all_reduce_gradients(self, parameters: Iterable[Tensor]) -> None:
@@ -61,10 +63,10 @@ class ProcessGroup:
         """Return the sum of each value over all processes."""
         if self.world_size == 1:
             return list(values)
-        together = torch.tensor(values, dtype=torch.float64, device=self.device)
+        total = torch.tensor(values, dtype=torch.float64, device=self.device)
         with _communication():
-            dist.all_reduce(together)
-        return [float(value) for value in together]
+            dist.all_reduce(total)
+        return [float(value) for value in total]
 
     def all_reduce_max(self, value: int) -> int:
         """Return the largest value of all processes."""
@@ -79,13 +81,13 @@ class ProcessGroup:
         """Return the values of rank 0."""
         if self.world_size == 1:
             return list(values)
-        its = torch.tensor(values, dtype=torch.float64, device=self.device)
+        received = torch.tensor(values, dtype=torch.float64, device=self.device)
         with _communication():
-            dist.broadcast(its, 0)
-        return [float(value) for value in its]
+            dist.broadcast(received, 0)
+        return [float(value) for value in received]
 
     def barrier(self) -> None:
-        """Block until all processes have called this."""
+        """Wait until all processes have called this."""
         self.all_reduce_max(0)
 
 

@@ -1,4 +1,4 @@
-"""`heedful train --dry-run`: what a training would be and cost, before it is begun. Nothing is kept of it."""
+"""`heedful train --dry-run`: estimate the cost of a run without starting it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from heedful.training.display import print_status
 from heedful.training.estimate import ASSUMED_LENGTH, BatchShape, BatchShapes, Estimate, estimate, smaller_batch
 from heedful.training.run import completed
 
-# Without these there is nothing to count.
+# The keys that the estimate needs.
 _NEEDED = {"vocab_size", "N", "d_model", "d_ff", "h", "dropout", "steps", "batch_tokens"}
 
 
@@ -38,12 +38,12 @@ class Plan:
 
     recipe: Recipe
     model: ModelConfig
-    buckets: LengthBuckets | None  # lengths of the pairs, where the text was read
-    chosen: tuple[str, ...] = ()  # keys, values and why
+    buckets: LengthBuckets | None  # lengths of the pairs, if the text was read
+    chosen: tuple[str, ...] = ()  # keys, values and reasons
     missing: tuple[Path, ...] = ()  # files
 
     def estimate(self, recipe: Recipe, gpu: bool) -> Estimate:
-        """Of this recipe, or of one like it."""
+        """Estimate the cost of this recipe or of a variant of it."""
         if self.buckets is None:
             return estimate(recipe, self.model, None, gpu)
         return estimate(recipe, self.model, training_shapes(self.buckets, recipe.training), gpu)
@@ -51,12 +51,14 @@ class Plan:
 
 @dataclass(frozen=True)
 class Report:
+    """The result of a dry run."""
+
     plan: Plan
     estimate: Estimate
     device: torch.device
-    available: int | None  # bytes of memory; None where the system does not say
-    refusal: str | None  # why it cannot be trained here, and what could
-    speed: float | None  # FLOP/s measured here; None where it is refused
+    available: int | None  # bytes of memory; None if unknown
+    refusal: str | None  # why it does not fit on this machine, and what would
+    speed: float | None  # FLOP/s measured on this machine; None if it does not fit
 
 
 def dry_run(settings: Settings, out: Path | None, preset: str | None, init: str | None, device: str) -> Report:
@@ -73,14 +75,13 @@ def dry_run(settings: Settings, out: Path | None, preset: str | None, init: str 
 
 
 def plan(settings: Settings, out: Path | None, device: torch.device) -> Plan:
-    """As `heedful train` would begin or continue: by the run that is there, by the settings where they say all, or by
-    reading the text."""
+    """Plan what `heedful train` would do: from an existing run, from complete settings, or by reading the text."""
     if out is not None and RunDirectory(out).config.is_file():
         return _plan_of_run(RunDirectory(out.absolute()), settings)
     initial_model = preparation.open_initial_model(settings)
     settings = preparation.with_initial_model(settings, initial_model)
     some = autoconfig.choose(settings, CorpusSize(10_000, 200_000), gpu=device.type == "cuda")
-    recipes.build(autoconfig.apply(settings, some))  # a wrong value is said before any text is read
+    recipes.build(autoconfig.apply(settings, some))  # reports invalid values before any text is read
     left = [(choice.section, choice.key) for choice in some]
     data = settings.get("data", {})
     ready = "tokenizer" in data and Path(data["tokenizer"]).is_file()
@@ -91,8 +92,8 @@ def plan(settings: Settings, out: Path | None, device: torch.device) -> Plan:
         return _plan_of_text(settings, initial_model, device)
     if needed := [f"{section}.{key}" for section, key in left if key in _NEEDED]:
         raise CorpusError(
-            f"{', '.join(needed)} would be chosen from the text, but it is not here: "
-            f"{', '.join(map(str, missing))}. Put it there, or set these keys."
+            f"{', '.join(needed)} would be chosen from the text, but these files are missing: "
+            f"{', '.join(map(str, missing))}. Provide them, or set these keys."
         )
     return _plan_of_settings(settings, missing)
 
@@ -115,7 +116,7 @@ def _plan_of_run(run: RunDirectory, settings: Settings) -> Plan:
 
 
 def _plan_of_text(settings: Settings, initial_model: Model | None, device: torch.device) -> Plan:
-    """Prepares the run in a place that is removed again."""
+    """Prepare the run in a temporary directory."""
     with TemporaryDirectory(prefix="heedful-") as directory:
         run = RunDirectory(Path(directory) / "run")
         prepared = preparation.begin(run, settings, device, print_status, initial_model=initial_model)
@@ -132,7 +133,7 @@ def _plan_of_settings(settings: Settings, missing: tuple[Path, ...]) -> Plan:
 
 
 def training_shapes(buckets: LengthBuckets, training: TrainingConfig) -> BatchShapes:
-    """The shapes of an epoch's batches, which are the same in every epoch (data/batches.py)."""
+    """Return the shapes of the batches of an epoch, which are the same in every epoch (data/batches.py)."""
     starts = bucket_boundaries(buckets, training.batch_tokens)
     forward, backward = (
         [BatchShape(*map(int, row)) for row in zip(*shapes(direction, starts), strict=True)]
@@ -142,7 +143,7 @@ def training_shapes(buckets: LengthBuckets, training: TrainingConfig) -> BatchSh
 
 
 def _speed(planned: Plan, device: torch.device) -> float:
-    """Measured with the memory and the threads that training has."""
+    """Measure the speed with the number of threads that training uses."""
     print_status("measuring the speed of this machine")
     training = planned.recipe.training
     length = min(ASSUMED_LENGTH, planned.recipe.data.max_length)
@@ -154,7 +155,7 @@ def _speed(planned: Plan, device: torch.device) -> float:
 
 
 def _refusal(planned: Plan, cost: Estimate, available: int, device: torch.device) -> str:
-    """What is needed and what is there, and every single change that would make it fit."""
+    """Say how much memory is needed and available, and which single changes would make the run fit."""
 
     def total(recipe: Recipe) -> int:
         return planned.estimate(recipe, gpu=device.type == "cuda").memory.total
@@ -165,15 +166,15 @@ def _refusal(planned: Plan, cost: Estimate, available: int, device: torch.device
         fixed = cost.memory.weights + cost.memory.gradients + cost.memory.moments
         return (
             f"This cannot be trained here: {needed}. Weights, gradients and moments alone are {gigabytes(fixed)}, and "
-            "not even the smallest batch fits besides. Take a smaller model (model.d_model, model.N, "
-            "data.vocab_size), lower data.max_length, or take a machine with more memory."
+            "no batch fits beside them. Choose a smaller model (model.d_model, model.N, "
+            "data.vocab_size), lower data.max_length, or use a machine with more memory."
         )
     listed = "; or ".join(f"{words} ({gigabytes(total(recipe))})" for words, recipe in ways)
     return f"This cannot be trained here: {needed}. What would fit: {listed}."
 
 
 def _ways(recipe: Recipe, fits: Callable[[Recipe], bool]) -> list[tuple[str, Recipe]]:
-    """Changes that fit, each with the words for it."""
+    """Return the changes that fit, each with its description."""
     training = recipe.training
     again = replace(recipe, training=replace(training, checkpoint_activations=True))
     half = replace(recipe, training=replace(training, precision="bf16"))

@@ -26,7 +26,7 @@ def locked(run: RunDirectory) -> Iterator[None]:
         run.path.mkdir(parents=True, exist_ok=True)
     descriptor = None
     try:
-        descriptor = _take(run)
+        descriptor = _open_and_lock(run)
         with disk_errors(run.marker):
             os.pwrite(descriptor, marker_bytes(), 0)
             os.fsync(descriptor)
@@ -44,7 +44,7 @@ def locked(run: RunDirectory) -> Iterator[None]:
                 path.rmdir()
 
 
-def _take(run: RunDirectory) -> int:
+def _open_and_lock(run: RunDirectory) -> int:
     """Open and lock the marker. The process that held the lock may have removed it meanwhile; then try again."""
     while True:
         with disk_errors(run.marker):
@@ -55,7 +55,7 @@ def _take(run: RunDirectory) -> int:
             number = _holder(descriptor)
             os.close(descriptor)
             raise CheckpointError(
-                f"Another process (number {number}) is training in {run.path}. "
+                f"Another process (PID {number}) is training in {run.path}. "
                 "Wait for it, stop it, or choose another --out."
             ) from None
         with suppress(FileNotFoundError):

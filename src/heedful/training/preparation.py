@@ -1,7 +1,7 @@
-"""From settings to a run that can take its first step, or its next one.
+"""Prepare a run for training: start a new one, or check that an existing one can resume.
 
-Begin: read the text, learn or take the tokenizer, tokenize, choose what was not set, write config.toml.
-Continue: everything must be what the run began with, save for a few keys that may change.
+Starting reads the text, learns a tokenizer, tokenizes, chooses the settings that were not given and writes config.toml.
+Resuming requires the same text, tokenizer and settings; only a few keys may change.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ PrintStatus = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Prepared:
+    """Everything that training needs."""
+
     recipe: Recipe
     tokenizer: Tokenizer
     train: Store
@@ -57,8 +59,8 @@ def begin(
     processes: int = 1,
     initial_model: Model | None = None,
 ) -> Prepared:
-    """Prepares a new run; config.toml is written last, so that a run without it has not begun."""
-    _require_sound(settings, device)
+    """Prepare a new run. config.toml is written last: a directory without it is not a run yet."""
+    _require_valid(settings, device)
     run.path.mkdir(parents=True, exist_ok=True)
     run.clear_failed_start()
     initial_model = initial_model or open_initial_model(settings)
@@ -66,10 +68,10 @@ def begin(
     threads = settings.get("training", {}).get("threads", 0) or cores()
     train, valid = corpora(settings)
     train.require_files()
-    valid.count()  # it is small: whatever is wrong with it is said before the training text is read
+    valid.count()  # small, so its errors are reported before the training text is read
     counter = None
     if isinstance(train, Corpus) and isinstance(valid, Corpus):
-        settings = data_checks.look_at(settings, train, valid, print_status)
+        settings = data_checks.check_text(settings, train, valid, print_status)
         counter = data_checks.counted_pairs(valid)
     tokenizer, choice = _tokenizer(settings, initial_model, train, threads, print_status)
     if choice is not None:
@@ -91,14 +93,14 @@ def begin(
     return Prepared(recipe, tokenizer, stores[0], stores[1], valid, tuple(choices), initial_model)
 
 
-def _require_sound(settings: Settings, device: torch.device) -> None:
-    """A wrong value is said before the corpus is read; rules between keys are tried with the choices of some size."""
+def _require_valid(settings: Settings, device: torch.device) -> None:
+    """Raise ConfigError for invalid settings before the corpus is read, with missing keys chosen for some size."""
     some = autoconfig.choose(settings, CorpusSize(10_000, 200_000), gpu=device.type == "cuda")
     recipes.build(autoconfig.apply(settings, some))
 
 
 def resume(run: RunDirectory, settings: Settings) -> Prepared:
-    """Takes up a run that has begun; refuses, naming the difference, where something is not what it was."""
+    """Prepare to resume a run; raise if its text, tokenizer or settings have changed."""
     old = run.recipe()
     recipe = recipes.build(recipes.merged(recipes.as_settings(old), settings))
     require_same(run, old, recipe)
@@ -108,7 +110,7 @@ def resume(run: RunDirectory, settings: Settings) -> Prepared:
         and Tokenizer.read(Path(recipe.data.tokenizer)).model != tokenizer.model
     ):
         raise CheckpointError(
-            f"The tokenizer {recipe.data.tokenizer} is not the one that {run.path} began with. "
+            f"The tokenizer {recipe.data.tokenizer} is not the one that {run.path} was started with. "
             "Leave it out, or train into another --out."
         )
     train, valid = corpora(recipes.as_settings(recipe))
@@ -118,8 +120,8 @@ def resume(run: RunDirectory, settings: Settings) -> Prepared:
         for what, digest in _digests(corpus, tokenizer, store.facts).items():
             if store.facts.get(what) != digest:
                 raise CheckpointError(
-                    f"The {what} of the {name} text is not the one that {run.path} began with. "
-                    "Put it back, or train into another --out."
+                    f"The {what} of the {name} text has changed since {run.path} was started. "
+                    "Restore it, or train into another --out."
                 )
         stores.append(store)
     if recipe != old:
@@ -128,7 +130,7 @@ def resume(run: RunDirectory, settings: Settings) -> Prepared:
 
 
 def corpora(settings: Settings) -> tuple[ParallelText, ParallelText]:
-    """Training and validation text."""
+    """Return the training and the validation text."""
     data = DataConfig(**settings.get("data", {}))
     if data.builtin:
         return BuiltinCorpus("train", data.builtin_pairs), BuiltinCorpus("valid", VALIDATION_PAIRS)
@@ -195,7 +197,7 @@ def _tokenizer(
         return initial_model.tokenizer, None
     if data.get("tokenizer"):
         tokenizer = Tokenizer.read(Path(data["tokenizer"]))
-        return tokenizer, Choice("data", "vocab_size", tokenizer.vocab_size, "as the given tokenizer has it")
+        return tokenizer, Choice("data", "vocab_size", tokenizer.vocab_size, "the size of the given tokenizer")
     print_status("reading the text")
     pairs = train.count()
     chosen = None if "vocab_size" in data else autoconfig.vocabulary(pairs)
@@ -207,19 +209,17 @@ def _tokenizer(
     except VocabularyTooSmallError as error:
         if chosen is None:
             raise
-        # A script of many characters: room for them, and for half as many tokens again.
+        # A script with many characters: allow for all of them, and half as many tokens again.
         wanted = error.required + error.required // 2
-        chosen = Choice("data", "vocab_size", wanted, f"the text's characters alone are {error.required:,}")
+        chosen = Choice("data", "vocab_size", wanted, f"the text has {error.required:,} distinct characters")
         tokenizer = learn(_sample(train, pairs, lowercase), wanted, threads)
     if tokenizer.vocab_size < wanted:
-        print_status(
-            f"the text supports no more than {tokenizer.vocab_size:,} tokens: the vocabulary is lowered to that"
-        )
+        print_status(f"the text supports only {tokenizer.vocab_size:,} tokens; the vocabulary has that size")
     return tokenizer, chosen
 
 
 def _sample(corpus: ParallelText, pairs: int, lowercase: bool) -> Iterator[str]:
-    """Lines to learn tokens from: all, or evenly spaced ones of a large corpus."""
+    """Yield the lines to learn the vocabulary from: all, or evenly spaced ones of a large corpus."""
     every = -(-2 * pairs // SAMPLE)
     for pair in islice(corpus.pairs(), 0, None, every):
         for text in pair:
@@ -252,8 +252,9 @@ def _store(
 
 
 def _digests(corpus: ParallelText, tokenizer: Tokenizer, known: Mapping[str, str] = {}) -> dict[str, str]:
-    """What the text and the tokenizer must be when a run goes on. A large text is not read for it again: where its
-    files have the sizes and times that are known, so is the digest.
+    """Return digests of text and tokenizer, which must not change when a run resumes.
+
+    A large text is not read again if its files have the sizes and times of the known digest.
     """
     stamp = corpus.stamp()
     same = stamp and stamp == known.get("stamp")
@@ -262,12 +263,13 @@ def _digests(corpus: ParallelText, tokenizer: Tokenizer, known: Mapping[str, str
 
 
 def require_same(run: RunDirectory, old: Recipe, new: Recipe) -> None:
+    """Raise ConfigError if a setting changed that must not change when a run resumes."""
     files = {f"{section}.{key}" for section, key in recipes.PATHS if section == "data"}
     allowed = {f"training.{key}" for key in MAY_CHANGE}
     changed = {key: values for key, values in recipes.differences(old, new).items() if key not in files | allowed}
     if changed:
         listed = "; ".join(f"{key} was {before!r}, now {after!r}" for key, (before, after) in changed.items())
         raise ConfigError(
-            f"The run {run.path} began with other settings: {listed}. Only "
-            f"{', '.join(sorted(allowed))} may change. Leave them as they were, or choose another --out."
+            f"The run {run.path} was started with other settings: {listed}. Only "
+            f"{', '.join(sorted(allowed))} may change. Restore them, or choose another --out."
         )

@@ -1,4 +1,4 @@
-"""`heedful.train`: begins a run, or continues the one that is there."""
+"""`heedful.train`: start a run, or resume it."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def train_settings(
 
 
 def completed(settings: Settings, preset: str | None, init: str | Path | None) -> Settings:
-    """The settings with what a preset and a first model add to them."""
+    """Return the settings completed with a preset and the path of an initial model."""
     if preset is not None:
         settings = recipes.merged(from_preset(preset, settings), settings)
     if init is not None:
@@ -236,7 +236,8 @@ def _start(run: RunDirectory, prepared: Prepared, trainer: Trainer, batches: Bat
 
 
 def resegmentation(tokenizer: Tokenizer, recipe: Recipe) -> Resegment:
-    """BPE-dropout of whole batches, rising as dropout does. A sentence that would become too long stays as it is."""
+    """Return a function that applies BPE-dropout to a batch. It warms up with dropout, and skips sentences that would
+    become too long."""
     training = recipe.training
 
     def resegment(sentences: list[list[int]], seed: int, number: int) -> list[list[int]]:

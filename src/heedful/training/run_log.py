@@ -1,4 +1,4 @@
-"""log.jsonl: one object a line with `step` and `kind`; TensorBoard beside it where that is installed."""
+"""log.jsonl: one object per line with `step` and `kind`; also TensorBoard, if it is installed."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from heedful.storage.file_names import TENSORBOARD
 
 
 class RunLog:
-    """Appends; a line is in the file before the next step begins."""
+    """Append entries; each is in the file before the next step starts."""
 
     def __init__(self, path: Path, keep_bytes: int | None = None) -> None:
-        """`keep_bytes`: the length at the checkpoint that the run goes on from; what came after is forgotten."""
+        """`keep_bytes` is the size at the checkpoint that the run resumes from; later entries are removed."""
         self.path = path
         with disk_errors(path):
             self._file = path.open("ab")
@@ -26,9 +26,10 @@ class RunLog:
             self._board = _tensorboard(path.parent / TENSORBOARD)
 
     def write(self, step: int, kind: str, **figures: Any) -> None:
-        # Infinity and NaN are no JSON; other tools could not read the line.
-        sound = {name: None if _is_wild(value) else value for name, value in figures.items()}
-        line = json.dumps({"step": step, "kind": kind, **sound}, ensure_ascii=False)
+        """Append an entry."""
+        # JSON has no infinity and no NaN; other tools could not read the line.
+        finite = {name: None if _is_non_finite(value) else value for name, value in figures.items()}
+        line = json.dumps({"step": step, "kind": kind, **finite}, ensure_ascii=False)
         with disk_errors(self.path):
             self._file.write(line.encode("utf-8") + b"\n")
             self._file.flush()
@@ -37,20 +38,20 @@ class RunLog:
                     self._board.add_scalar(f"{kind}/{name}", value, step)
 
     def length(self) -> int:
-        """Bytes so far, all of them on disk: a checkpoint remembers this."""
+        """Flush the log to disk and return its size in bytes, which a checkpoint stores."""
         with disk_errors(self.path):
             os.fsync(self._file.fileno())
         return os.fstat(self._file.fileno()).st_size
 
     def close(self) -> None:
-        """On a full disk this fails as the last line did: what could not be written is tried again."""
+        """Close the log. On a full disk this raises, because it retries the entry that could not be written."""
         with disk_errors(self.path):
             self._file.close()
             if self._board is not None:
                 self._board.close()
 
 
-def _is_wild(value: Any) -> bool:
+def _is_non_finite(value: Any) -> bool:
     return isinstance(value, float) and not math.isfinite(value)
 
 
@@ -63,7 +64,7 @@ def _tensorboard(directory: Path) -> Any:
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:
-    """All entries; a half-written last line (a killed run) is left out."""
+    """Return all entries, without a last line that a killed run left incomplete."""
     entries = []
     for line in path.read_bytes().split(b"\n"):
         try:

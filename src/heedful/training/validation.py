@@ -1,4 +1,4 @@
-"""Validation: loss, perplexity and greedy BLEU on text that the model does not train on."""
+"""Validation: loss, perplexity and greedy BLEU on held-out text."""
 
 from __future__ import annotations
 
@@ -24,13 +24,15 @@ from heedful.text.tokenizer import Tokenizer
 from heedful.training.display import Report, Sample
 from heedful.training.loss import batch_loss, perplexity
 
-MOST_DECODED = 1_000  # lines; enough for a curve, and decoding must not outweigh training
-_TOGETHER = 100  # lines of like length, translated between two reports of progress
+MOST_DECODED = 1_000  # lines; enough for a curve, and decoding must not dominate training time
+_TOGETHER = 100  # lines translated between two progress reports
 _SAMPLES = 3
 
 
 @dataclass(frozen=True)
 class Scores:
+    """The scores of one validation."""
+
     loss: float  # smoothed as in training, but without dropout
     nll: float
     perplexity: float
@@ -39,6 +41,8 @@ class Scores:
 
 
 class Validation:
+    """The validation text, as tokens for the loss and as lines for BLEU."""
+
     def __init__(
         self,
         store: Store,
@@ -101,7 +105,7 @@ class Validation:
         return translations
 
     def _samples(self, translations: list[str]) -> list[Sample]:
-        """The same lines every time, spread over the text: a reader sees how their translations change."""
+        """Return sample translations, always of the same lines, so that a reader sees them change."""
         spread = sorted({len(self.pairs) * number // _SAMPLES for number in range(_SAMPLES)})
         return [
             Sample(self.pairs[number].source, translations[number], self.pairs[number].target)

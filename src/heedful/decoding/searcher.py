@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Protocol
+
+import torch
 
 from heedful.decoding.kernels import Precision, require
 from heedful.decoding.search import Hypothesis, beam_search
 from heedful.decoding.search_model import SearchModel
 from heedful.errors import ModelError, UsageError
 from heedful.storage.model_directory import Model
+
+# Multiplications per step. One sentence, beam 4, N = 2, d_model 128, 8,000 tokens: one thread has 102 % of the speed of
+# two on an idle machine, and 101 % beside a busy process, where two have 34 % (docs/results/experiments.md).
+_ONE_THREAD = 6_500_000
 
 NOT_NUMBERS = "The model cannot translate: its probabilities are not numbers. Its weights are damaged."
 
@@ -34,11 +42,25 @@ class OwnSearcher:
             raise ModelError(NOT_NUMBERS)  # NaN cannot be quantized
         self._decoding = model.decoding
         self._ready = SearchModel(transformer, precision)
+        weights = (transformer.embedding.weight_VD, *(w for layer in transformer.decoder for w in layer.parameters()))
+        self._weights = sum(weight.numel() for weight in weights)
 
     def search(self, sources: list[list[int]], beam: int, alpha: float, n_best: int) -> list[list[Hypothesis]]:
         claim_process(self.name)
         own = self._decoding
-        return beam_search(self._ready, sources, beam, alpha, own.max_extra, n_best, tokens=own.batch_tokens)
+        with self._threads(len(sources) * beam):
+            return beam_search(self._ready, sources, beam, alpha, own.max_extra, n_best, tokens=own.batch_tokens)
+
+    @contextmanager
+    def _threads(self, rows: int) -> Iterator[None]:
+        """Use one thread for little work: the others would only spin, against other processes if there are any."""
+        before = torch.get_num_threads()
+        if self._ready.device.type == "cpu" and rows * self._weights <= _ONE_THREAD:
+            torch.set_num_threads(1)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)
 
 
 _engine_of_process = ""

@@ -63,7 +63,7 @@ def test_line_ends_and_marks_make_no_difference(heedful: Program, model: Path, s
 
 
 def test_no_lines_no_output(heedful: Program, model: Path) -> None:
-    assert heedful("translate", model, stdin=b"") == (0, "", ENGINE)
+    assert heedful("translate", model, stdin=b"") == (0, "", "")
     assert heedful("translate", model, stdin=b"\n\n") == (0, "\n\n", ENGINE)
 
 

@@ -41,12 +41,12 @@ def translate(arguments: argparse.Namespace) -> None:
     use = Use(in_batches=not interactive, needs=_needs(arguments))
     which = arguments.checkpoint, arguments.device, arguments.precision, arguments.engine
     [translator], choice = load_all([arguments.model], use, *which)
-    if arguments.engine == "auto":
-        print(choice, file=sys.stderr)
     chunk_lines = 1 if interactive else _CHUNK
     search = {"beam": arguments.beam, "alpha": arguments.alpha, "n_best": arguments.n_best or 1}
     with output(arguments.output, arguments.input) as stream:
         for number, line, result in translated(translator, lines, chunk_lines, **search):
+            if number == 1 and arguments.engine == "auto":  # not before what may be wrong with the input is said
+                print(choice, file=sys.stderr)
             stream.write(render(number, line, result, arguments))
             if number % chunk_lines == 0:
                 stream.flush()

@@ -1,24 +1,25 @@
-"""The same model in each contender of the decoding benchmark: ours, CTranslate2, Hugging Face's Marian.
+"""The same model in each contender of the decoding benchmark: heedful, CTranslate2, Hugging Face's Marian.
 
-`CONTENDERS` maps a name to the function that builds it, which takes the model's directory and a number of threads and
-gives `decode(sources, search) -> said`: ids with the end symbol in, ids without it out, one batch a call. Each is
-used as its documentation shows; what is particular to one is said where it is built. Below them: the text and, where
-none is given, the model.
+`CONTENDERS` maps a name to the function that builds it. The function takes the model's directory and a number of
+threads, and returns `decode(sources, search)`: token ids with the end symbol in, ids without it out. Each contender is
+used as its documentation shows. The end of the file has the text and, if none is given, the model.
 """
 
 from __future__ import annotations
 
-import inspect
 import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import heedful
 from heedful.config import BOS, EOS, PAD, UNK
+from heedful.decoding.kernels import Precision
+from heedful.errors import HeedfulError
 
 sys.path.append(str(Path(__file__).parents[1] / "tests" / "model"))  # marian_twin: the tests' oracle
 
@@ -38,32 +39,35 @@ class Search(NamedTuple):
 
 
 Decode = Callable[[Sentences, Search], Sentences]
-TOGETHER = (
-    64  # sentences in a batch of those that have batches; heedful's are counted in tokens (decoding.batch_tokens)
-)
+TOGETHER = 64  # sentences per batch; heedful counts tokens instead (decoding.batch_tokens)
 
 
 class NotOffered(Exception):
-    """This version of a contender has no such way of decoding."""
+    """This machine, or this version of a contender, cannot decode that way."""
 
 
 def most_tokens(sources: Sentences, max_extra: int) -> int:
-    """The limit of a batch, the end symbol included. Ours is kept for each sentence; the others know one a batch."""
+    """Return the limit of a batch, the end symbol included. heedful has one per sentence, the others one per batch."""
     return max(map(len, sources)) + max_extra
 
 
-def heedful_decode(path: Path, threads: int, **options: bool) -> Decode:
-    """What `heedful translate` does between the tokenizer's two ends."""
+def heedful_decode(
+    path: Path, threads: int, precision: Precision = "fp32", engine: str = "heedful", in_batches: bool = True
+) -> Decode:
+    """Decode as `heedful translate` does between tokenization and detokenization."""
     import torch
 
     from heedful.allocator import keep_memory
+    from heedful.engines.choice import Use
+    from heedful.engines.load import load_all
 
-    missing = options.keys() - inspect.signature(heedful.load).parameters.keys()
-    if missing:
-        raise NotOffered(f"heedful.load takes no {', '.join(sorted(missing))}")
     torch.set_num_threads(threads)
     keep_memory()
-    translator = heedful.load(path, device="cpu", **options)  # type: ignore[arg-type]
+    try:
+        [translator], choice = load_all([path], Use(in_batches), None, "cpu", precision, engine)
+    except HeedfulError as error:
+        raise NotOffered(str(error)) from None
+    print(choice, file=sys.stderr)
 
     def decode(sources: Sentences, search: Search) -> Sentences:
         found = translator.search(sources, beam=search.beam, alpha=search.alpha)
@@ -72,12 +76,8 @@ def heedful_decode(path: Path, threads: int, **options: bool) -> Decode:
     return decode
 
 
-def heedful_int8(path: Path, threads: int) -> Decode:
-    return heedful_decode(path, threads, int8=True)
-
-
 def ctranslate2_decode(path: Path, threads: int, compute_type: str) -> Decode:
-    """It takes and gives the tokens' names: looking them up costs microseconds a batch, and is counted."""
+    """CTranslate2 takes and returns the names of tokens. The look-up costs microseconds per batch, and is counted."""
     import ctranslate2
 
     from heedful.interop.ctranslate2 import write_ctranslate2
@@ -129,7 +129,7 @@ def marian_model(transformer: Any, positions: int = 1_024) -> Any:
 
 
 def marian_decode(path: Path, threads: int) -> Decode:
-    """`generate` with its key/value cache; tokens that we never say are kept from it too."""
+    """Call `generate` with its KV cache, without the tokens that heedful never says."""
     import torch
 
     from heedful.data.batches import pad
@@ -139,7 +139,7 @@ def marian_decode(path: Path, threads: int) -> Decode:
     theirs, extra = marian_model(model.transformer), model.decoding.max_extra
 
     def decode(sources: Sentences, search: Search) -> Sentences:
-        """It has no batches of its own: the sources come in the order of their lengths."""
+        """Split the sources into batches, which `generate` does not do; they come in the order of their lengths."""
         parts = (sources[start : start + TOGETHER] for start in range(0, len(sources), TOGETHER))
         return [said for part in parts for said in generated(part, search)]
 
@@ -160,11 +160,15 @@ def marian_decode(path: Path, threads: int) -> Decode:
     return decode
 
 
-HEEDFUL, HEEDFUL_INT8 = "heedful", "heedful, int8"
+HEEDFUL, HEEDFUL_BF16, HEEDFUL_INT8 = "heedful", "heedful, bf16", "heedful, int8"
+AUTO_BATCHES, AUTO_SINGLE = "heedful, --engine auto (batches)", "heedful, --engine auto (one sentence)"
 CT2, CT2_INT8, HF = "CTranslate2 float32", "CTranslate2 int8", "Marian, generate (transformers)"
 CONTENDERS: dict[str, Callable[[Path, int], Decode]] = {
     HEEDFUL: heedful_decode,
-    HEEDFUL_INT8: heedful_int8,
+    HEEDFUL_BF16: partial(heedful_decode, precision="bf16"),
+    HEEDFUL_INT8: partial(heedful_decode, precision="int8"),
+    AUTO_BATCHES: partial(heedful_decode, engine="auto", in_batches=True),
+    AUTO_SINGLE: partial(heedful_decode, engine="auto", in_batches=False),
     CT2: ctranslate2_float32,
     CT2_INT8: ctranslate2_int8,
     HF: marian_decode,
@@ -188,7 +192,7 @@ def read_text(translator: Any, data_root: Path | None, sentences: int) -> Text:
 
 
 def small_model(directory: Path, quick: bool) -> Path:
-    """A model of the built-in pair that knows where sentences end, in minutes; a quick one says next to nothing."""
+    """Train a model of the built-in pair that ends its sentences, in minutes. A quick one says next to nothing."""
     shape = {"model.N": 2, "model.d_model": 128, "model.d_ff": 512, "model.h": 4, "model.dropout": 0.1}
     steps = 100 if quick else 1_500
     run = heedful.train(

@@ -18,8 +18,10 @@ from torch import Tensor, nn
 
 from heedful.config import BOS, EOS, PAD
 from heedful.data.batches import Batch
-from heedful.decoding import search
-from heedful.decoding.decoder import FloatProjection, SearchDecoder
+from heedful.decoding import likeliest, search
+from heedful.decoding.decoder import SearchDecoder
+from heedful.decoding.encoder import SearchEncoder
+from heedful.decoding.kernels import PlainProjection, Precision
 from heedful.model import attention, dropout, embeddings, layers, transformer
 from heedful.model.embeddings import Embedding
 from heedful.model.layers import FeedForward
@@ -113,12 +115,12 @@ def logits_with_bias(embedding: Embedding, states: Tensor) -> Tensor:
 _prepare = SearchDecoder.__init__
 
 
-def decoder_with_bias(decoder: SearchDecoder, model: Transformer, int8: bool = False) -> None:
-    """Search has the projection for itself."""
-    _prepare(decoder, model, int8)
+def decoder_with_bias(decoder: SearchDecoder, model: Transformer, precision: Precision = "fp32") -> None:
+    """Add the bias to the projection of search."""
+    _prepare(decoder, model, precision)
     bias_V = model.embedding.bias_V
     assert isinstance(bias_V, Tensor)
-    decoder.logits = FloatProjection(model.embedding.weight_VD.detach(), bias_V.detach())
+    decoder.logits = PlainProjection(model.embedding.weight_VD.detach(), bias_V.detach())
 
 
 def loss_by_logits(model: Transformer, batch: Batch, label_smoothing: float) -> loss.Loss:
@@ -137,6 +139,14 @@ _encode = Transformer.encode
 def encode_without_end(model: Transformer, source_BS: Tensor) -> Memory:
     """A masked position is not there: the end symbol becomes padding."""
     return _encode(model, source_BS.masked_fill(source_BS == EOS, PAD))
+
+
+_search_encode = SearchEncoder.encode
+
+
+def search_without_end(encoder: SearchEncoder, source_BS: Tensor) -> Memory:
+    """The same in search."""
+    return _search_encode(encoder, source_BS.masked_fill(source_BS == EOS, PAD))
 
 
 def embed_start_as_zero(embedding: Embedding, ids_BT: Tensor) -> Tensor:
@@ -181,7 +191,11 @@ TRAINING = (
     Variant("embedding-init", "embeddings N(0, 1)", initialised(unit_embeddings)),
     Variant("linear-init", "linear layers as torch initialises them", initialised(linear_as_torch_has_it)),
     Variant("feed-forward-init", "the feed-forward's second matrix Glorot too", initialised(feed_forward_as_the_rest)),
-    Variant("source-end", "no end symbol on the source", ((Transformer, "encode", encode_without_end),)),
+    Variant(
+        "source-end",
+        "no end symbol on the source",
+        ((Transformer, "encode", encode_without_end), (SearchEncoder, "encode", search_without_end)),
+    ),
     Variant(
         "start",
         "a start symbol of zeros",
@@ -227,27 +241,26 @@ TRAINING = (
 _length_penalty = search.length_penalty
 
 
-def over_when_none_can_win(beams: search._Beams, sentence: search._Sentence) -> bool:
-    found, best_live = sentence.finished, max(sentence.scores)
-    if not best_live > -math.inf:
-        return True
-    attainable = best_live / _length_penalty(sentence.limit, beams.alpha)
-    return len(found) >= beams.n_best and max(hypothesis.score for hypothesis in found) >= attainable
+def over_when_none_can_win(beams: search._Beams) -> Any:
+    books = beams._books
+    best_live_B = books.score_BW.max(axis=1)
+    attainable_B = best_live_B / _length_penalty(books.limit_B, beams.alpha)
+    return ~(best_live_B > -math.inf) | (books.to_beat_B >= attainable_B)
 
 
-def over_when_the_beam_is_full(beams: search._Beams, sentence: search._Sentence) -> bool:
-    full = len(sentence.finished) >= beams.beam
-    return full or not max(sentence.scores) > -math.inf
+def over_when_the_beam_is_full(beams: search._Beams) -> Any:
+    books = beams._books
+    return ~(books.score_BW.max(axis=1) > -math.inf) | (books.finished_B >= beams.beam)
 
 
-def penalty_without_the_end(length: int, alpha: float) -> float:
+def penalty_without_the_end(length: Any, alpha: float) -> Any:
     return _length_penalty(length - 1, alpha)
 
 
 SEARCH = (
     BASELINE,
-    Variant("search-to-the-end", "ends only when none can win", ((search._Beams, "_is_over", over_when_none_can_win),)),
-    Variant("search-full", "ends when W have finished", ((search._Beams, "_is_over", over_when_the_beam_is_full),)),
+    Variant("search-to-the-end", "ends only when none can win", ((search._Beams, "_over", over_when_none_can_win),)),
+    Variant("search-full", "ends when W have finished", ((search._Beams, "_over", over_when_the_beam_is_full),)),
     Variant("search-length", "length without the end symbol", ((search, "length_penalty", penalty_without_the_end),)),
-    Variant("search-special", "special tokens may be said", ((search, "_NEVER_SAID", []),)),
+    Variant("search-special", "special tokens may be said", ((likeliest, "NEVER_SAID", []),)),
 )

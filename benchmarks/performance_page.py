@@ -15,6 +15,7 @@ import statistics
 from pathlib import Path
 from typing import Any
 
+from processor import require_one_processor
 from tables import DOCS, Table, markdown
 
 FILES = {
@@ -54,6 +55,7 @@ def block(name: str, tables: list[Table]) -> str:
     """What stands in a place: its pictures, and each table under its title."""
     if not tables:
         return NOT_RUN
+    require_one_processor(tables)
     parts = [f"### {table['title']}\n\n{markdown(table)}" for table in tables]
     pictures = [f"![{words}]({picture})" for picture, words in PICTURES.get(name, [])]
     return "\n\n".join([*pictures, *parts])

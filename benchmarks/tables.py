@@ -60,7 +60,8 @@ def markdown(table: Table) -> str:
 def circumstances(found: Mapping[str, Any]) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in found["versions"].items())
     threads = f"{found['threads']} threads" + (f" of {found['machine']}" if found.get("machine") else "")
-    return f"*{found['when']}, commit {found['commit']}, {threads}; {found['data']}; {versions}.*"
+    processor = f"; {found['processor']}" if found.get("processor") else ""
+    return f"*{found['when']}, commit {found['commit']}, {threads}{processor}; {found['data']}; {versions}.*"
 
 
 def show(tables: Iterable[Table]) -> None:

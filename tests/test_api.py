@@ -115,8 +115,8 @@ def test_loading_a_model_imports_no_compiler(tiny_run: Path) -> None:
     """torch's compiler takes longer to import than torch; a random number on the meta device would bring it in."""
     program = f"""
 import sys, heedful
-for int8 in (False, True):
-    heedful.load({str(tiny_run)!r}, int8=int8).translate("a b c")
+for precision in ("fp32", "int8"):
+    heedful.load({str(tiny_run)!r}, precision=precision).translate("a b c")
 assert "torch._dynamo" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", program], check=True)
@@ -125,12 +125,13 @@ assert "torch._dynamo" not in sys.modules
 def test_a_torch_without_8_bit_products_is_said(tiny_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(torch, "quantize_per_channel")
     with pytest.raises(MachineError, match="no 8-bit integer matrix products"):
-        heedful.load(tiny_run, int8=True)
+        heedful.load(tiny_run, precision="int8")
 
 
 def test_8_bit_weights_say_nearly_the_same(tiny_run: Path) -> None:
     line = "a b c"
-    plain, rounded = (heedful.load(tiny_run, int8=int8).translate(line) for int8 in (False, True))
+    plain = heedful.load(tiny_run).translate(line)
+    rounded = heedful.load(tiny_run, precision="int8").translate(line)
     assert rounded.score == pytest.approx(plain.score, rel=0.1)
     assert rounded.score != plain.score
 

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from heedful.config import EOS, DecodingConfig, ModelConfig
+from heedful.decoding import kernels
 from heedful.model.transformer import Transformer
 from heedful.storage.model_directory import Model, TextFacts, write_model
 from heedful.text.corpus import Corpus
@@ -22,9 +23,10 @@ sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
 import decode_bench
 import decoding_peers
 import growth
+import processor
 import startup
 from decode_bench import Mode, Result
-from decoding_peers import CT2, CT2_INT8, HEEDFUL, HEEDFUL_INT8, HF, Search
+from decoding_peers import CT2, CT2_INT8, HEEDFUL, HEEDFUL_BF16, HEEDFUL_INT8, HF, Search
 from startup import OURS, TORCH, Taken
 
 GREEDY = Search(1, 0.0)
@@ -64,9 +66,32 @@ def test_peers_say_what_we_say(model: Path, tokenizer: Tokenizer, package: str, 
         assert theirs(batch, GREEDY) == said
 
 
-def test_what_load_does_not_offer_is_left_out(model: Path) -> None:
-    with pytest.raises(decoding_peers.NotOffered, match="nonsense"):
-        decoding_peers.heedful_decode(model, 1, nonsense=True)
+def test_a_precision_that_this_machine_does_not_have_is_left_out(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "processor", frozenset)
+    with pytest.raises(decoding_peers.NotOffered, match="no bf16 instructions"):
+        decoding_peers.CONTENDERS[HEEDFUL_BF16](model, 1)
+
+
+def test_instruction_sets_are_read_from_what_libraries_say() -> None:
+    said = """
+ATen AVX512
+MKL_VERBOSE oneMKL 2024.0 Product build 20240605 for Intel(R) 64 architecture Intel(R) AVX2 processors, Lnx 2.60GHz
+onednn_verbose,v1,info,cpu,isa:Intel AVX-512 with bfloat16 support
+[ctranslate2] [info]  - Selected ISA: AVX2
+"""
+    assert processor.parsed(said) == {
+        "ATen": "AVX512",
+        "MKL": "Intel(R) AVX2 processors",
+        "oneDNN": "Intel AVX-512 with bfloat16 support",
+        "CTranslate2": "AVX2",
+    }
+
+
+def test_tables_of_different_processors_are_not_shown_together() -> None:
+    one, other = ({"measured": {"machine": "EPYC", "processor": flags}} for flags in ("avx2", "avx512f"))
+    processor.require_one_processor([one, one])
+    with pytest.raises(SystemExit, match="2 processors"):
+        processor.require_one_processor([one, other])
 
 
 def test_a_worker_answers_batch_by_batch(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,8 +150,8 @@ def test_tables() -> None:
     assert rows[CT2_INT8][-3:] == ["0.62", "33.33", "0.0%"]
     goals = decode_bench.goals_table({mode.title: made_up()}, {})
     assert [row[:1] + row[2:] for row in goals["rows"]] == [
-        [f"{HEEDFUL} : {CT2}", "0.67", "1.3", "no"],
-        [f"{HEEDFUL_INT8} : {CT2_INT8}", "1.25", "1.0", "yes"],
+        [f"{HEEDFUL} : {CT2_INT8}", "0.62", "1", "no"],
+        [f"{HEEDFUL_INT8} : {CT2_INT8}", "1.25", "1", "yes"],
     ]
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from heedful import demo, grammar, recipes
-from heedful.decoding.load import load
+from heedful.engines.load import load
 
 pytest.importorskip("matplotlib")
 

@@ -24,7 +24,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 ROOMS = (
     *("errors", "version", "wording", "typed", "config", "presets", "recipes", "files", "devices", "allocator"),
     *("grammar", "text", "data", "model", "storage", "decoding", "evaluation", "parsing", "training"),
-    *("interop", "views", "serving", "lab", "demo", "cli"),
+    *("interop", "engines", "views", "serving", "lab", "demo", "cli"),
 )
 DOORS = ("__init__", "__main__")  # the package itself: what it offers comes from every room
 

@@ -17,8 +17,8 @@ from heedful.version import __version__
 
 if TYPE_CHECKING:
     from heedful.config import ModelConfig
-    from heedful.decoding.load import load
     from heedful.decoding.translator import Translation, Translator
+    from heedful.engines.load import load
     from heedful.model.transformer import Transformer
     from heedful.training.run import Run, train
 
@@ -43,7 +43,7 @@ _HOMES = {
     "Transformer": "heedful.model.transformer",
     "Translation": "heedful.decoding.translator",
     "Translator": "heedful.decoding.translator",
-    "load": "heedful.decoding.load",
+    "load": "heedful.engines.load",
     "train": "heedful.training.run",
 }
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from heedful import grammar
-from heedful.decoding.load import load
 from heedful.decoding.translator import Translator
+from heedful.engines.load import load
 from heedful.evaluation.exact_match import ExactMatch, exact_match, exact_match_by_label
 from heedful.evaluation.scores import bleu, chrf
 from heedful.recipes import Settings

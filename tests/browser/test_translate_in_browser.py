@@ -15,8 +15,8 @@ import uvicorn
 from engines import Shouting
 from heedful.decoding.translator import Translator
 from heedful.serving.app import create_app
-from heedful.serving.engine import ServedModel
 from heedful.serving.limits import Limits
+from heedful.serving.served_model import ServedModel
 from heedful.serving.service import TranslationService
 from heedful.storage.model_directory import Model
 from heedful.text.profiles import profile

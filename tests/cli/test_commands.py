@@ -18,6 +18,7 @@ import safetensors.numpy
 
 import heedful as api
 import tasks
+from heedful.decoding import searcher
 from tasks import Program
 
 LINES = ["a b c", "", "h g f e d", "b", "   ", "c c c c c c c c"]
@@ -37,10 +38,12 @@ def expected(translator: api.Translator) -> list[api.Translation]:
 
 # translate
 
+ENGINE = "engine heedful: faster in batches\n"
+
 
 def test_a_line_in_a_line_out(heedful: Program, model: Path, expected: list[api.Translation]) -> None:
     outcome = heedful("translate", model, stdin=TEXT.encode())
-    assert (outcome.code, outcome.err) == (0, "")
+    assert (outcome.code, outcome.err) == (0, ENGINE)
     assert outcome.out.split("\n") == [*(one.text for one in expected), ""]
     assert outcome.out.split("\n")[1] == ""
     assert outcome.out.split("\n")[4] == ""
@@ -61,7 +64,7 @@ def test_line_ends_and_marks_make_no_difference(heedful: Program, model: Path, s
 
 def test_no_lines_no_output(heedful: Program, model: Path) -> None:
     assert heedful("translate", model, stdin=b"") == (0, "", "")
-    assert heedful("translate", model, stdin=b"\n\n") == (0, "\n\n", "")
+    assert heedful("translate", model, stdin=b"\n\n") == (0, "\n\n", ENGINE)
 
 
 def test_only_newlines_end_a_line(heedful: Program, model: Path) -> None:
@@ -81,13 +84,13 @@ def test_order_is_kept_over_many_batches(heedful: Program, model: Path, translat
 def test_files_instead_of_streams(heedful: Program, model: Path, tmp_path: Path) -> None:
     (tmp_path / "in.gz").write_bytes(gzip.compress(TEXT.encode()))
     outcome = heedful("translate", model, "--input", tmp_path / "in.gz", "--output", tmp_path / "out")
-    assert outcome == (0, "", "")
+    assert outcome == (0, "", ENGINE)
     assert (tmp_path / "out").read_text() == heedful("translate", model, stdin=TEXT.encode()).out
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.gz", "out"]
 
 
 def test_output_may_be_a_device(heedful: Program, model: Path) -> None:
-    assert heedful("translate", model, "--output", "/dev/null", stdin=b"a\n") == (0, "", "")
+    assert heedful("translate", model, "--output", "/dev/null", stdin=b"a\n") == (0, "", ENGINE)
     assert Path("/dev/null").is_char_device()
 
 
@@ -130,7 +133,7 @@ def test_search_options_reach_the_search(heedful: Program, model: Path, translat
 def test_a_run_serves_as_a_model(heedful: Program, tiny_run: Path, which: str) -> None:
     chosen = api.load(tiny_run, checkpoint=which, device="cpu").translate("a b c d")
     outcome = heedful("translate", tiny_run, "--checkpoint", which, stdin=b"a b c d\n")
-    assert outcome == (0, f"{chosen.text}\n", "")
+    assert outcome == (0, f"{chosen.text}\n", ENGINE)
 
 
 def test_too_long_a_line_is_translated_in_parts_and_said_so(
@@ -173,11 +176,39 @@ def test_typed_lines_are_answered_in_a_file_without_prompts_in_it(
     from heedful.cli.main import main
 
     monkeypatch.setattr(sys, "stdin", Terminal(io.BytesIO(b"a b\n\nc\n")))
-    assert main(["translate", str(model)]) == 0
+    assert main(["translate", str(model), "--engine", "heedful"]) == 0  # this process has translated with it
     out, err = capsys.readouterr()
     assert out.count("\n") == 3
     assert "Ctrl-D ends" in err
     assert "> " not in out
+
+
+@pytest.mark.parametrize(
+    ("options", "engine"),
+    [
+        ((), "heedful: faster in batches"),
+        (("--scores",), "heedful: --scores needs"),
+        (("--n-best", "2"), "heedful: --n-best needs"),
+        (("--precision", "int8"), "heedful: CTranslate2 runs in float32"),
+        (("--engine", "heedful"), ""),
+    ],
+)
+def test_the_engine_is_printed(heedful: Program, model: Path, options: tuple[str, ...], engine: str) -> None:
+    outcome = heedful("translate", model, *options, stdin=b"a\n")
+    assert (outcome.code, bool(outcome.err)) == (0, bool(engine))
+    assert engine in outcome.err
+
+
+def test_engines_say_the_same(heedful: Program, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Greedily, with one limit for both lines. A process has one engine: the second is refused otherwise."""
+    pytest.importorskip("ctranslate2")
+    arguments = ("translate", model, "--beam", "1", "--engine")
+    ours = heedful(*arguments, "heedful", stdin=b"a b\nb c\n")
+    refused = heedful(*arguments, "ctranslate2", stdin=b"a b\nb c\n")
+    assert (refused.code, "already translates with heedful" in refused.err) == (2, True)
+    monkeypatch.setattr(searcher, "_engine_of_process", "")
+    theirs = heedful(*arguments, "ctranslate2", stdin=b"a b\nb c\n")
+    assert (theirs.code, theirs.out) == (0, ours.out)
 
 
 # evaluate

@@ -91,9 +91,9 @@ def test_serve_takes_languages(tiny_run: Path) -> None:
     pytest.importorskip("fastapi")
     from heedful.cli.serve import _loaded
 
-    assert _loaded(str(tiny_run)).model.text.source_language == ""
-    text = _loaded(f"{tiny_run}:en:pt_br").model.text
-    assert (text.source_language, text.target_language) == ("en", "pt-BR")
+    [plain, named], _ = _loaded([str(tiny_run), f"{tiny_run}:en:pt_br"], "heedful", "fp32")
+    assert plain.model.text.source_language == ""
+    assert (named.model.text.source_language, named.model.text.target_language) == ("en", "pt-BR")
 
 
 def test_serve_refuses_what_is_not_a_code(heedful: Program, tiny_run: Path) -> None:

@@ -18,10 +18,11 @@ from random_models import (
 )
 
 from heedful.config import EOS
-from heedful.decoding import search as search_module
 from heedful.decoding.cache import DecoderCache
-from heedful.decoding.decoder import SearchDecoder
+from heedful.decoding.encoder import SearchEncoder
 from heedful.decoding.search import Hypothesis, beam_search, length_penalty
+from heedful.decoding.search_model import SearchModel
+from heedful.model.transformer import Memory
 
 ALPHAS = (0.0, 0.3, 0.6, 1.0, 2.0)
 
@@ -193,22 +194,38 @@ def test_the_defaults_are_the_settings_of_section_6_1() -> None:
     assert [len(best.ids) for [best] in beam_search(endless, random_sources(1, 8, [5, 1]))] == [55, 51]
 
 
-def test_a_decoder_that_is_ready_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    model, other = random_model(1, 9), random_model(2, 9)
-    sources = random_sources(1, 9, [4, 2])
+def test_a_model_that_is_ready_is_used() -> None:
+    model, sources = random_model(1, 9), random_sources(1, 9, [4, 2])
     expected = beam_search(model, sources)
-    decoder = SearchDecoder(model)
-    monkeypatch.setattr(search_module, "SearchDecoder", lambda _: SearchDecoder(other))
-    assert beam_search(model, sources, decoder=decoder) == expected
-    assert beam_search(model, sources) != expected  # with the other model's decoder
+    ready = SearchModel(model)
+    with torch.no_grad():
+        for layer in model.decoder:
+            layer.self_attention.value.weight.zero_()  # joined with others when the search model was made
+    assert beam_search(ready, sources) == expected
+    assert beam_search(model, sources) != expected
 
 
-def test_nothing_is_kept_for_a_backward_pass() -> None:
-    model, seen = random_model(1, 9), []
-    original = model.encode
-    model.encode = lambda source: (seen.append(torch.is_inference_mode_enabled()), original(source))[1]  # type: ignore[method-assign]
-    beam_search(model, random_sources(1, 9, [3]))
+def test_nothing_is_kept_for_a_backward_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen, encode = [], SearchEncoder.encode
+
+    def watched(self: SearchEncoder, source_BS: torch.Tensor) -> Memory:
+        seen.append(torch.is_inference_mode_enabled())
+        return encode(self, source_BS)
+
+    monkeypatch.setattr(SearchEncoder, "encode", watched)
+    beam_search(random_model(1, 9), random_sources(1, 9, [3]))
     assert seen == [True]
+
+
+@pytest.mark.parametrize("seed", [3, 34, 53])
+def test_the_best_of_several_may_be_better_than_the_best_alone(seed: int) -> None:
+    """Search for several goes on longer, and may find what the search for one has stopped short of; never worse."""
+    model, sources = random_model(seed, 9, peak=0.8 + seed % 3 * 0.5), random_sources(seed, 9, [5])
+    [[alone]] = beam_search(model, sources, 2, 2.5, 14)
+    [[best, second]] = beam_search(model, sources, 2, 2.5, 14, n_best=2)
+    assert best.ids != alone.ids
+    assert best.score > alone.score
+    assert best.score >= second.score
 
 
 def test_no_sentences() -> None:

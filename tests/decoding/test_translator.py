@@ -293,4 +293,4 @@ def test_damaged_weights_are_said(tokens: Tokenizer, beam: int) -> None:
     with pytest.raises(ModelError, match="not numbers"):
         translator.translate(["a cat", "", "dog"], beam=beam)
     with pytest.raises(ModelError, match="not numbers"):
-        Translator(translator.model, int8=True)
+        Translator(translator.model, "int8")

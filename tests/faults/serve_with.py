@@ -19,11 +19,11 @@ sys.path.append(str(Path(__file__).parent.parent))
 
 from engines import FirstSentence, Shouting
 from heedful.decoding import translator
-from heedful.decoding.load import load
+from heedful.engines.load import load
 from heedful.serving import app, bodies, guard, server, service
 from heedful.serving.access import Access, proxies_from
-from heedful.serving.engine import ServedModel
 from heedful.serving.limits import Limits
+from heedful.serving.served_model import ServedModel
 
 
 def without(protection: str) -> None:

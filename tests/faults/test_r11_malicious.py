@@ -16,7 +16,7 @@ import pytest
 from events import forked
 
 from heedful import recipes
-from heedful.decoding.load import load
+from heedful.engines.load import load
 from heedful.errors import HeedfulError
 from heedful.storage import manifest as manifest_module
 from heedful.storage import model_directory

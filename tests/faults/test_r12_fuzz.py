@@ -16,7 +16,7 @@ from events import count, forked
 from runs import LAST, copy_with
 
 from heedful import recipes
-from heedful.decoding.load import load
+from heedful.engines.load import load
 from heedful.errors import HeedfulError
 from heedful.storage import model_directory
 from heedful.storage.manifest import write_manifest

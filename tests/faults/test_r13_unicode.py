@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from heedful.config import UNK
-from heedful.decoding.load import load
+from heedful.engines.load import load
 from heedful.errors import InputError
 from heedful.text import tokenizer as tokenizer_module
 from heedful.text.lines import decode_lines

@@ -15,9 +15,9 @@ import tasks
 from engines import FirstSentence
 from heedful.cli.main import main
 from heedful.decoding import translator as module
-from heedful.decoding.load import load
 from heedful.decoding.search import Hypothesis
 from heedful.decoding.translator import Translator
+from heedful.engines.load import load
 
 pytestmark = pytest.mark.faults
 

@@ -23,11 +23,11 @@ from heedful.serving.access import (
     read_api_keys,
 )
 from heedful.serving.app import create_app
-from heedful.serving.engine import ServedModel
 from heedful.serving.limits import Limits
 from heedful.serving.rate_limit import MAX_CLIENTS, RateLimiter
 from heedful.serving.request_log import RequestLog
 from heedful.serving.requests import RequestError
+from heedful.serving.served_model import ServedModel
 from heedful.serving.service import TranslationService
 
 FIELDS = {"q": "a", "source": "en", "target": "de"}

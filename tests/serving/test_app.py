@@ -16,8 +16,8 @@ from clients import local_client
 from heedful.decoding.translator import Translator
 from heedful.errors import ModelError, UsageError
 from heedful.serving.app import create_app
-from heedful.serving.engine import ServedModel
 from heedful.serving.limits import Limits
+from heedful.serving.served_model import ServedModel
 from heedful.serving.service import TranslationService
 
 

@@ -18,11 +18,11 @@ from clients import local_client
 from engines import Shouting
 from heedful.serving.app import create_app
 from heedful.serving.batcher import OverloadError
-from heedful.serving.engine import ServedModel
 from heedful.serving.file_store import FileStore
 from heedful.serving.files import read_file_request
 from heedful.serving.limits import Limits
 from heedful.serving.requests import RequestError
+from heedful.serving.served_model import ServedModel
 from heedful.serving.service import TranslationService
 
 

@@ -13,9 +13,9 @@ from clients import local_client
 from heedful.decoding.translator import Translator
 from heedful.serving import server
 from heedful.serving.app import create_app
-from heedful.serving.engine import ServedModel
 from heedful.serving.limits import Limits
 from heedful.serving.pages import SECURITY_HEADERS, content_policy, html_page
+from heedful.serving.served_model import ServedModel
 from heedful.serving.service import TranslationService
 
 

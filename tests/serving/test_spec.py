@@ -14,9 +14,9 @@ from starlette.types import Scope, Send
 from clients import local_client
 from heedful.decoding.translator import Translator
 from heedful.serving.app import create_app
-from heedful.serving.engine import ServedModel
 from heedful.serving.head import HeadAsGet
 from heedful.serving.limits import Limits
+from heedful.serving.served_model import ServedModel
 from heedful.serving.service import TranslationService
 
 

@@ -13,8 +13,8 @@ import pytest
 import uvicorn
 
 from heedful.serving.app import create_app
-from heedful.serving.engine import ServedModel
 from heedful.serving.limits import Limits
+from heedful.serving.served_model import ServedModel
 from heedful.serving.server import _Connection
 from heedful.serving.service import TranslationService
 from heedful.serving.strict_http import MAX_CHUNKS, StrictConnection

@@ -16,9 +16,9 @@ from fastapi.testclient import TestClient
 from clients import local_client
 from heedful.errors import MachineError
 from heedful.serving.app import create_app
-from heedful.serving.engine import ServedModel
 from heedful.serving.limits import Limits
 from heedful.serving.requests import RequestError
+from heedful.serving.served_model import ServedModel
 from heedful.serving.service import TranslationService
 from heedful.serving.suggestions import Suggestions
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from heedful.decoding.load import load
+from heedful.engines.load import load
 from heedful.errors import UsageError
 from heedful.views.attention_page import AttendedSentence, attended, write_attention_data, write_attention_page
 from heedful.views.figure import require_matplotlib

@@ -10,7 +10,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from heedful.cli.translate import output, translated
-from heedful.decoding.load import load
+from heedful.engines.load import load
 from heedful.errors import UsageError
 from heedful.evaluation.scores import bleu, chrf, require_detokenized
 from heedful.parsing.linearization import delinearize
@@ -58,7 +58,9 @@ def _outputs(
     split: bool = True,
 ) -> list[str]:
     """The model's output for each line, as `heedful translate` prints it; --output gets what `written` makes of it."""
-    translator = load(arguments.model, checkpoint=arguments.checkpoint, device=arguments.device, int8=arguments.int8)
+    translator = load(
+        arguments.model, checkpoint=arguments.checkpoint, device=arguments.device, precision=arguments.precision
+    )
     # Opened before the work: a path that cannot be written is reported at once.
     with (
         output(arguments.output, arguments.source, arguments.reference)

@@ -97,6 +97,7 @@ def _translate_options(parser: _Parser) -> None:
     parser.add_argument("--input", metavar="F", help="text to translate, one line each (default: standard input)")
     parser.add_argument("--output", metavar="F", help="where to write (default: standard output)")
     _search_options(parser)
+    _engine_option(parser)
     parser.add_argument("--n-best", type=_whole, metavar="K", help="K lines per source: number, score and text")
     parser.add_argument("--scores", action="store_true", help="write score<TAB>text")
     parser.add_argument("--format", choices=("text", "jsonl"), default="text", help="default: text")
@@ -143,9 +144,8 @@ def _serve_options(parser: _Parser) -> None:
     )
     parser.add_argument("--host", default="127.0.0.1", help="0.0.0.0: for other machines too (default: 127.0.0.1)")
     parser.add_argument("--port", type=int, default=5000, help="0: any that is free (default: 5000)")
-    parser.add_argument(
-        "--engine", choices=("heedful", "ctranslate2"), default="heedful", help="the decoder (default: heedful)"
-    )
+    _engine_option(parser)
+    _precision_option(parser)
     access = parser.add_argument_group("access (SECURITY.md has the defaults)")
     for name, metavar, text in (
         ("--allowed-host", "NAME", "accept this name in the Host header, for example behind a proxy; repeatable"),
@@ -216,13 +216,20 @@ def _model_options(parser: _Parser) -> None:
 
 
 def _search_options(parser: _Parser) -> None:
-    parser.add_argument(
-        "--beam", type=_whole, metavar="W", help="hypotheses kept (default: the model's, 4); 1 is greedy"
-    )
+    text = "hypotheses kept (default: the model's, 4); 1 is greedy"
+    parser.add_argument("--beam", type=_whole, metavar="W", help=text)
     parser.add_argument("--alpha", type=_finite, metavar="ALPHA", help=_LENGTH_PENALTY)
-    parser.add_argument(
-        "--int8", action="store_true", help="8-bit weights in the decoder, CPU only: less memory, sometimes faster"
-    )
+    _precision_option(parser)
+
+
+def _precision_option(parser: _Parser) -> None:
+    text = "of matrix products; bf16 and int8 are faster where the processor has them (default: fp32)"
+    parser.add_argument("--precision", choices=("fp32", "bf16", "int8"), default="fp32", help=text)
+
+
+def _engine_option(parser: _Parser) -> None:
+    text = "heedful's own search or CTranslate2 (default: auto, the faster one)"
+    parser.add_argument("--engine", choices=("auto", "heedful", "ctranslate2"), default="auto", help=text)
 
 
 def _whole(text: str) -> int:
@@ -243,9 +250,8 @@ def _finite(text: str) -> float:
 
 
 def _device_option(parser: _Parser) -> None:
-    parser.add_argument(
-        "--device", choices=("auto", "cpu", "cuda"), default="auto", help="device to compute on (default: auto)"
-    )
+    text = "device to compute on (default: auto)"
+    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto", help=text)
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:

@@ -7,7 +7,7 @@ import sys
 from itertools import islice
 from pathlib import Path
 
-from heedful.decoding.load import load
+from heedful.engines.load import load
 from heedful.text.corpus import read_sides
 from heedful.training.loss import perplexity
 from heedful.wording import plural

@@ -7,8 +7,10 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from heedful.decoding.load import load
+from heedful.decoding.kernels import Precision
 from heedful.decoding.translator import Translator
+from heedful.engines.choice import Choice, Use
+from heedful.engines.load import load_all
 from heedful.errors import UsageError
 from heedful.text.languages import with_languages
 
@@ -17,9 +19,9 @@ def serve(arguments: argparse.Namespace) -> None:
     try:
         from heedful.serving.access import Access, hosts_from, origins_from, proxies_from, read_api_keys
         from heedful.serving.app import create_app
-        from heedful.serving.engine import ServedModel
         from heedful.serving.limits import limits_from
         from heedful.serving.request_log import RequestLog
+        from heedful.serving.served_model import ServedModel
         from heedful.serving.server import bind, run
         from heedful.serving.service import TranslationService
         from heedful.serving.suggestions import Suggestions
@@ -39,26 +41,27 @@ def serve(arguments: argparse.Namespace) -> None:
     file = arguments.suggestions
     suggestions = Suggestions(Path(file), limits.suggestions_bytes) if file else None
     with bind(arguments.host, arguments.port) as listener:
-        models = [ServedModel(_loaded(name), arguments.engine) for name in arguments.models]
-        service = TranslationService(models, limits)
+        translators, choice = _loaded(arguments.models, arguments.engine, arguments.precision)
+        service = TranslationService([ServedModel(translator) for translator in translators], limits)
         pairs = ", ".join(f"{source} → {target}" for source, target in service.models)
         host = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
         address = f"http://{host}:{listener.getsockname()[1]}"
 
         def ready() -> None:
-            print(f"{pairs} on {address} (Ctrl-C stops the server)", file=sys.stderr, flush=True)
+            print(f"{pairs} on {address} with {choice} (Ctrl-C stops the server)", file=sys.stderr, flush=True)
 
         log = RequestLog()
         run(create_app(service, suggestions, access=access, request_log=log), listener, limits, ready)
         log.close()
 
 
-def _loaded(name: str) -> Translator:
-    """A MODEL, or MODEL:en:fr to name its languages."""
-    path, languages = with_languages(name)
-    translator = load(Path(path))
-    if languages is not None:
-        model = translator.model
-        text = replace(model.text, source_language=languages.source, target_language=languages.target)
-        translator.model = replace(model, text=text)
-    return translator
+def _loaded(names: list[str], engine: str, precision: Precision) -> tuple[list[Translator], Choice]:
+    """Load the models, each given as MODEL, or as MODEL:en:fr to name its languages."""
+    named = [with_languages(name) for name in names]
+    translators, choice = load_all([path for path, _ in named], Use(), precision=precision, engine=engine)
+    for translator, (_, languages) in zip(translators, named, strict=True):
+        if languages is not None:
+            model = translator.model
+            text = replace(model.text, source_language=languages.source, target_language=languages.target)
+            translator.model = replace(model, text=text)
+    return translators, choice

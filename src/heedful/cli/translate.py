@@ -14,8 +14,9 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, TextIO
 
-from heedful.decoding.load import load
 from heedful.decoding.translator import Translation, Translator
+from heedful.engines.choice import Use
+from heedful.engines.load import load_all
 from heedful.errors import UsageError
 from heedful.files import disk_errors, new_file
 from heedful.text.corpus_checks import empty_translations
@@ -37,14 +38,24 @@ def translate(arguments: argparse.Namespace) -> None:
         lines = _again(first, lines)
     else:
         lines = _typed() if interactive else decode_lines(sys.stdin.buffer, "standard input")
-    translator = load(arguments.model, checkpoint=arguments.checkpoint, device=arguments.device, int8=arguments.int8)
+    use = Use(in_batches=not interactive, needs=_needs(arguments))
+    which = arguments.checkpoint, arguments.device, arguments.precision, arguments.engine
+    [translator], choice = load_all([arguments.model], use, *which)
     chunk_lines = 1 if interactive else _CHUNK
     search = {"beam": arguments.beam, "alpha": arguments.alpha, "n_best": arguments.n_best or 1}
     with output(arguments.output, arguments.input) as stream:
         for number, line, result in translated(translator, lines, chunk_lines, **search):
+            if number == 1 and arguments.engine == "auto":  # not before what may be wrong with the input is said
+                print(choice, file=sys.stderr)
             stream.write(render(number, line, result, arguments))
             if number % chunk_lines == 0:
                 stream.flush()
+
+
+def _needs(arguments: argparse.Namespace) -> str:
+    """Return the option that only heedful's own search can serve; scores are ranked by the paper's length penalty."""
+    wanted = {"--scores": arguments.scores, "--n-best": arguments.n_best, "--format jsonl": arguments.format == "jsonl"}
+    return next((option for option, given in wanted.items() if given), "")
 
 
 def translated(

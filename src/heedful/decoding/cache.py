@@ -1,4 +1,4 @@
-"""Keys and values that search has already computed, so that a step costs one position, not the whole prefix."""
+"""The KV cache: keys and values of earlier positions, so that a step computes one position."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from torch import Tensor
 from heedful.decoding.decoder import SearchDecoder
 from heedful.model.transformer import Memory
 
-_MORE = 1.25  # room for so many times the sentences that there are, so that not every newcomer has all others copied
+_MORE = 1.25  # capacity over the number of sentences, so that not every new one copies the cache
 
 
 class DecoderCache:
-    """The decoder in the middle of B sentences with W hypotheses each: rows are sentence-major, B·W of them.
+    """Decoder state of B sentences with W hypotheses each. Rows are sentence-major, B·W of them.
 
-    Keys and values never move. Each step adds W places to every sentence; which of the P places lie on the path of a
-    hypothesis is in a mask, and only the mask follows the search. The W hypotheses of a sentence are W queries to all
-    of its places: more products than needed, but far fewer bytes moved. A sentence may come when others are under
-    way, also into the rows of one that is over: the places before it are not on its paths.
+    Keys and values never move. Each step adds W places to every sentence. A mask holds which of the P places lie on
+    the path of a hypothesis, and only the mask follows the search. The W hypotheses of a sentence are W queries to all
+    of its places: more products than needed, but far fewer bytes moved. A sentence may enter while others are in
+    progress, also in the row of a finished one: earlier places are not on its paths.
 
-    Keys and values have room for more rows and places than are used; what is used is a view of them.
+    Keys and values have capacity for more rows and places than are used; the used part is a view.
     """
 
     def __init__(self, decoder: SearchDecoder, beam: int) -> None:
@@ -31,19 +31,19 @@ class DecoderCache:
         self._longest = 0  # S, tokens of the longest source
         self._first = 0  # steps `first` to `end` - 1 have places that are used
         self._end = 0
-        self._memory: list[Tensor] = []  # keys and values of the encoder's output, a layer: 2×B×H×S×K
-        self._past: list[Tensor] = []  # those of what was said: 2×B×H×P×K
+        self._memory: list[Tensor] = []  # keys and values of the encoder's output, per layer: 2×B×H×S×K
+        self._past: list[Tensor] = []  # keys and values of generated tokens: 2×B×H×P×K
         # Masks are added to scores: 0 where attention may go, -∞ elsewhere.
         self._memory_mask_B11S = torch.zeros(0, 1, 1, 0)
         self._path_BWP = torch.zeros(0, beam, 0)
 
     @property
     def length(self) -> int:
-        """Steps whose places are used."""
+        """Number of steps whose places are used."""
         return self._end - self._first
 
     def admit(self, memory: Memory, rows: list[int]) -> None:
-        """Sentences, each into a row that is free or the next one behind all others."""
+        """Add encoded sentences, each in a free row or in the next one after all others."""
         states = memory.states_BSD
         S = states.shape[1]
         self._sentences = max(self._sentences, max(rows) + 1)
@@ -51,7 +51,7 @@ class DecoderCache:
         self._make_room(states)
         index = torch.tensor(rows, device=states.device)
         for layer, kept, past in zip(self._decoder.layers, self._memory, self._past, strict=True):
-            # What a former sentence has left behind has weight 0, but 0 times infinity would not be 0.
+            # What an earlier sentence left behind has weight 0, but 0 times infinity is not 0.
             kept[:, index] = 0.0
             past[:, index] = 0.0
             kept[:, :, :, :S].index_copy_(1, index, layer.memory(states))
@@ -63,7 +63,7 @@ class DecoderCache:
         self._path_BWP = path_BWP
 
     def step(self, last_R: Tensor, position_R: Tensor) -> Tensor:
-        """Logits R×V of the token after `last_R`, the newest token of each of the R = B·W hypotheses."""
+        """Return logits R×V of the token after `last_R`, the newest token of each of the R = B·W hypotheses."""
         B, W, S = self._sentences, self._beam, self._longest
         x_RD = self._decoder.embedded(last_R, position_R)
         self._lengthen_paths(x_RD)
@@ -83,18 +83,18 @@ class DecoderCache:
         return self._decoder.logits(x_RD)
 
     def follow(self, origins_BW: Tensor) -> None:
-        """Each hypothesis goes on from what was hypothesis `origins_BW` (0 … W-1) of the same sentence."""
+        """Let each hypothesis continue hypothesis `origins_BW` (0 … W-1) of the same sentence."""
         if self._beam > 1:
             self._path_BWP = self._path_BWP.gather(1, origins_BW[:, :, None].expand_as(self._path_BWP))
 
     def narrow(self, steps: int, longest: int) -> None:
-        """Only the last `steps` steps' places are on a path now, and no source has more than `longest` tokens."""
+        """Drop places before the last `steps` steps, and source positions after `longest`: no sentence needs them."""
         first = self._end - steps
         self._path_BWP = self._path_BWP[:, :, (first - self._first) * self._beam :]
         self._first, self._longest = first, longest
 
     def keep(self, rows: list[int]) -> None:
-        """Only the sentences of these rows go on, as rows 0, 1, …: the others' memory is given back."""
+        """Keep only the sentences of these rows, as rows 0, 1, …, and free the memory of the others."""
         index = torch.tensor(rows, dtype=torch.long, device=self._path_BWP.device)
         self._past = [x.index_select(1, index) for x in self._past]
         self._memory = [x[:, :, :, : self._longest].index_select(1, index) for x in self._memory]
@@ -103,7 +103,7 @@ class DecoderCache:
         self._sentences = len(rows)
 
     def _lengthen_paths(self, x_RD: Tensor) -> None:
-        """Every path by the place of its newest token, for which there is room."""
+        """Add the place of its newest token to every path, and make room for it."""
         B, W, _ = self._path_BWP.shape
         own_WW = x_RD.new_full((W, W), -math.inf).fill_diagonal_(0.0)
         self._path_BWP = torch.cat([self._path_BWP, own_WW.expand(B, W, W)], dim=2)
@@ -112,7 +112,7 @@ class DecoderCache:
             self._move_past(rows)
 
     def _make_room(self, states: Tensor) -> None:
-        """For all sentences, and the longest of them."""
+        """Allocate capacity for all sentences and the longest source."""
         if not self._memory:
             empty = [states.new_empty(2, 0, layer.h, 0, layer.width) for layer in self._decoder.layers]
             self._memory, self._past = empty, list(empty)
@@ -130,7 +130,7 @@ class DecoderCache:
         self._memory_mask_B11S = mask
 
     def _move_past(self, rows: int) -> None:
-        """To the front of new tensors, one layer after the other, with room for as many steps again."""
+        """Copy past keys and values to the front of new tensors with capacity for as many steps again."""
         W = self._beam
         used, room = slice(self._first * W, self._end * W), max(8, 2 * self.length) * W
         for number, x in enumerate(self._past):
@@ -139,7 +139,7 @@ class DecoderCache:
 
 
 def _larger(x: Tensor, rows: int, places: int) -> Tensor:
-    """A copy with room for so many. The rest is 0: new memory may hold anything, even what is not a number."""
+    """Return a larger copy. The rest is 0: new memory may hold anything, even NaN."""
     _, B, H, P, K = x.shape
     larger = x.new_zeros(2, rows, H, places, K)
     larger[:, :B, :, :P] = x
@@ -147,4 +147,5 @@ def _larger(x: Tensor, rows: int, places: int) -> Tensor:
 
 
 def _added(mask: Tensor, like: Tensor) -> Tensor:
+    """Return the mask as numbers to add to scores."""
     return torch.zeros_like(mask, dtype=like.dtype).masked_fill_(~mask, -math.inf)

@@ -1,28 +1,32 @@
 """Beam search (section 6.1); greedy search is a beam of one.
 
-A hypothesis Y that has ended scores log P(Y|X) / ((5 + |Y|) / 6)^α, |Y| counted in tokens with the end symbol
-(the length penalty of GNMT). It has at most source tokens + max_extra tokens: at the last position only the end symbol
-is allowed.
+A finished hypothesis Y scores log P(Y|X) / ((5 + |Y|) / 6)^α, where |Y| counts tokens with the end symbol (the length
+penalty of GNMT). It has at most source tokens + max_extra tokens: at the last position only the end symbol is allowed.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import InitVar, dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import torch
-from torch import Tensor
 
-from heedful.config import BOS, EOS, PAD
+from heedful.config import BOS, EOS
 from heedful.data.batches import pad
 from heedful.decoding.cache import DecoderCache
-from heedful.decoding.decoder import SearchDecoder
+from heedful.decoding.likeliest import likeliest
+from heedful.decoding.search_model import SearchModel
 from heedful.model.transformer import Transformer
 
-_NEVER_SAID = slice(PAD, EOS)  # padding, unknown, start
-_AT_ONCE = 8  # sentences come and go by an eighth of the batch: the encoder has some to work on, the cache rarely moves
+# Sentences enter and leave by an eighth of the batch: the encoder gets a batch, and the cache is rarely copied.
+_AT_ONCE = 8
+
+Floats = npt.NDArray[np.float32]
+Ints = npt.NDArray[np.int64]
 
 
 class Hypothesis(NamedTuple):
@@ -33,182 +37,211 @@ class Hypothesis(NamedTuple):
     score: float
 
 
-def length_penalty(length: int, alpha: float) -> float:
-    """((5 + |Y|) / 6)^α."""
-    return float(((5 + length) / 6) ** alpha)
+def length_penalty(length: Any, alpha: float) -> Any:
+    """Return ((5 + |Y|) / 6)^α for a length or an array of lengths."""
+    return ((5 + length) / 6) ** alpha
 
 
 def beam_search(
-    model: Transformer,
+    model: Transformer | SearchModel,
     sources: Sequence[list[int]],
     beam: int = 4,
     alpha: float = 0.6,
     max_extra: int = 50,
     n_best: int = 1,
     tokens: int = 0,
-    decoder: SearchDecoder | None = None,
 ) -> list[list[Hypothesis]]:
-    """The `n_best` hypotheses of each sentence (ids with the end symbol), best first (fewer where fewer exist).
+    """Return the `n_best` hypotheses of each sentence, best first (fewer where fewer exist).
 
-    At most `tokens` padded source tokens times the beam are searched together (0: all of them); where sentences
-    end, waiting ones come in. `decoder` is the model's own, made ready before; without it, it is made here.
+    At most `tokens` padded source tokens times the beam are searched together (0: no limit). When sentences finish,
+    waiting ones take their rows. Make a `SearchModel` once if you search more than once.
     """
-    sentences = [_Sentence(source, len(source) + max_extra, beam) for source in sources]
+    ready = model if isinstance(model, SearchModel) else SearchModel(model)
+    sentences = [_Sentence(source, len(source) + max_extra) for source in sources]
     waiting = sorted(sentences, key=lambda s: len(s.source))  # longest first: memory suffices at once or never
     with torch.inference_mode():
-        beams = _Beams(model, decoder or SearchDecoder(model), beam, alpha, n_best)
-        while waiting or beams.live():
-            longest = max(len(sentence.source) for sentence in beams.live() or waiting)
+        beams = _Beams(ready, beam, alpha, n_best)
+        while waiting or beams.live:
+            longest = max(len(sentence.source) for sentence in beams.live or waiting)
             room = tokens // (beam * longest) if tokens else len(sentences)
-            free = room - len(beams.live())
-            if waiting and (not beams.live() or free >= max(1, room // _AT_ONCE)):
+            free = room - len(beams.live)
+            if waiting and (not beams.live or free >= max(1, room // _AT_ONCE)):
                 beams.admit([waiting.pop() for _ in range(min(len(waiting), max(1, free)))])
             beams.advance()
             beams.dismiss(for_good=not waiting)
     return [sorted(s.finished, key=lambda hypothesis: -hypothesis.score)[:n_best] for s in sentences]
 
 
-def likeliest(logits_RV: Tensor, at_limit_R: Tensor | None, count: int) -> tuple[Tensor, Tensor]:
-    """The `count` likeliest tokens of each row that may be said, best first, and their true log-probabilities.
-
-    Where the limit is reached, that is the end symbol alone. Fewer where there are fewer tokens.
-    """
-    log_p_RV = logits_RV.float().log_softmax(dim=1)
-    log_p_RV[:, _NEVER_SAID] = -math.inf
-    if at_limit_R is not None:
-        end_R = log_p_RV[at_limit_R, EOS]
-        log_p_RV[at_limit_R] = -math.inf
-        log_p_RV[at_limit_R, EOS] = end_R
-    values, tokens = log_p_RV.topk(min(count, log_p_RV.shape[1]), dim=1)
-    return values, tokens
-
-
-Prefix = tuple["Prefix | None", int]  # what was said before, and the newest token: hypotheses share their beginnings
-
-
-@dataclass
+@dataclass(eq=False)
 class _Sentence:
-    """A source sentence, its W live hypotheses and those that have ended."""
+    """A source sentence and its finished hypotheses."""
 
     source: list[int]
-    limit: int  # most tokens of a hypothesis, the end symbol included
-    beam: InitVar[int]
-    said: int = 0  # tokens of its live hypotheses
-    prefixes: list[Prefix] = field(init=False)
-    scores: list[float] = field(init=False)  # log-probabilities; -inf: there is none
+    limit: int  # maximum tokens of a hypothesis, the end symbol included
     finished: list[Hypothesis] = field(default_factory=list)
-
-    def __post_init__(self, beam: int) -> None:
-        self.prefixes = [(None, BOS)] * beam
-        self.scores = [0.0] + [-math.inf] * (beam - 1)  # all begin alike: only one of them counts
-
-
-Extension = tuple[float, int, int]  # score, the hypothesis (0 … W-1) that it goes on from, and its new token
 
 
 class _Beams:
-    """The sentences that are searched, W hypotheses each. Every row of the cache has one, or is free.
+    """The sentences in search, W hypotheses each, one sentence per row of the cache; some rows are free.
 
-    Each step takes the 2W best extensions of a sentence. Those of the first W that end are finished; the best W that
-    do not end live on. A sentence is over when no live one can still win, or when W have finished and none is ahead.
-    With W = 1 this is greedy search. What takes time for every token of the vocabulary is done by tensors, what there
-    is only a handful of for each sentence, by lists: an operation on a small tensor costs more than both.
+    Each step takes the 2W best extensions of every sentence. Those of the first W that end are finished; the best W
+    that do not end live on. A sentence is over when no live hypothesis can still win, or when W have finished and no
+    live one is ahead. With W = 1 this is greedy search.
+
+    Torch computes over the vocabulary, numpy keeps the books: its operations on small arrays cost less.
     """
 
-    def __init__(self, model: Transformer, decoder: SearchDecoder, beam: int, alpha: float, n_best: int) -> None:
+    def __init__(self, model: SearchModel, beam: int, alpha: float, n_best: int) -> None:
         self.beam, self.alpha, self.n_best = beam, alpha, n_best
         self._model = model
-        self._device = model.embedding.weight_VD.device
-        self._cache = DecoderCache(decoder, beam)
-        self._rows: list[_Sentence | None] = []  # of the cache; None: free
-
-    def live(self) -> list[_Sentence]:
-        return [sentence for sentence in self._rows if sentence is not None]
+        self._cache = DecoderCache(model.decoder, beam)
+        self._sentences: list[_Sentence | None] = []  # by row; None: free
+        self.live: list[_Sentence] = []
+        self._books = _Books.empty(0, beam)
 
     def admit(self, sentences: list[_Sentence]) -> None:
-        free = [row for row, sentence in enumerate(self._rows) if sentence is None][: len(sentences)]
-        more = len(sentences) - len(free)
-        free += range(len(self._rows), len(self._rows) + more)
-        self._rows += [None] * more
-        for row, sentence in zip(free, sentences, strict=True):
-            self._rows[row] = sentence
-        source_BS = pad([sentence.source for sentence in sentences]).to(self._device)
-        self._cache.admit(self._model.encode(source_BS), free)
+        """Encode sentences and give each a row."""
+        rows = [row for row, sentence in enumerate(self._sentences) if sentence is None][: len(sentences)]
+        more = len(sentences) - len(rows)
+        rows += range(len(self._sentences), len(self._sentences) + more)
+        self._sentences += [None] * more
+        self._books = self._books.extended(more)
+        for row, sentence in zip(rows, sentences, strict=True):
+            self._sentences[row] = sentence
+            self._books.start(row, sentence.limit)
+        self.live += sentences
+        source_BS = pad([sentence.source for sentence in sentences]).to(self._model.device)
+        self._cache.admit(self._model.encoder.encode(source_BS), rows)
 
     def advance(self) -> None:
-        """One more token for every live hypothesis."""
-        origins = [
-            self._extend(sentence, extensions) if sentence is not None else [0] * self.beam
-            for sentence, extensions in zip(self._rows, self._best_extensions(), strict=True)
-        ]
-        self._cache.follow(self._tensor(origins))
+        """Extend every live hypothesis by one token."""
+        scores_BC, origins_BC, tokens_BC = self._best_extensions()
+        books, W = self._books, self.beam
+        ends_BC = tokens_BC == EOS
+        books.said_B += 1
+        for row, place in np.argwhere(ends_BC[:, :W] & (scores_BC[:, :W] > -math.inf)).tolist():
+            self._finish(row, int(origins_BC[row, place]), float(scores_BC[row, place]))
+        live_BW = np.argsort(ends_BC, axis=1, kind="stable")[:, :W]  # those that do not end, best first
+        rows_B1 = np.arange(len(live_BW))[:, None]
+        books.follow(scores_BC[rows_B1, live_BW], origins_BC[rows_B1, live_BW], tokens_BC[rows_B1, live_BW])
+        if W > 1:
+            self._cache.follow(torch.from_numpy(origins_BC[rows_B1, live_BW]).to(self._model.device))
 
     def dismiss(self, for_good: bool) -> None:
-        """Those that are over leave their rows to others; `for_good`, if there are no others: then rows are taken away,
-        an eighth of them at a time, because the cache is copied.
+        """Free the rows of sentences that are over.
+
+        `for_good`: nobody waits for these rows. They are then removed, an eighth of them at a time, because that
+        copies the cache.
         """
-        over = [row for row, s in enumerate(self._rows) if s is not None and self._is_over(s)]
+        over = [row for row in np.flatnonzero(self._over()).tolist() if self._sentences[row] is not None]
+        if not over:
+            return
         for row in over:
-            self._rows[row] = None
-        live = self.live()
-        if over:
-            self._cache.narrow(max((s.said for s in live), default=0), max((len(s.source) for s in live), default=0))
-        if for_good and live and len(self._rows) - len(live) > len(self._rows) // _AT_ONCE:
-            self._cache.keep([row for row, sentence in enumerate(self._rows) if sentence is not None])
-            self._rows = list(live)
+            self._sentences[row] = None
+        self.live = [sentence for sentence in self._sentences if sentence is not None]
+        rows = [row for row, sentence in enumerate(self._sentences) if sentence is not None]
+        steps = int(self._books.said_B[rows].max(initial=0))
+        self._cache.narrow(steps, max((len(s.source) for s in self.live), default=0))
+        if for_good and rows and len(self._sentences) - len(rows) > len(self._sentences) // _AT_ONCE:
+            self._cache.keep(rows)
+            self._sentences = [*self.live]
+            self._books = self._books.kept(rows)
 
-    def _best_extensions(self) -> list[list[Extension]]:
-        """Of each row, best first; those of a free row mean nothing."""
-        W, nobody = self.beam, _Sentence([], limit=2, beam=self.beam)  # who never comes to the limit
-        sentences = [sentence or nobody for sentence in self._rows]
-        last_R = self._tensor([token for s in sentences for _, token in s.prefixes])
-        position_R = self._tensor([s.said for s in sentences for _ in range(W)])
-        score_R1 = self._tensor([[score] for s in sentences for score in s.scores])
-        at_limit = [s.said == s.limit - 1 for s in sentences for _ in range(W)]
-        logits_RV = self._cache.step(last_R, position_R)
-        # No more than 2W of the best 2W extensions of a sentence come from one hypothesis.
-        log_p_RC, tokens_RC = likeliest(logits_RV, self._tensor(at_limit) if any(at_limit) else None, 2 * W)
-        B, C = len(sentences), log_p_RC.shape[1]
-        scores, flat = (score_R1 + log_p_RC).view(B, W * C).topk(min(2 * W, W * C), dim=1)
-        tokens = tokens_RC.view(B, W * C).gather(1, flat)
-        rows = zip(scores.tolist(), (flat // C).tolist(), tokens.tolist(), strict=True)
-        return [list(zip(*row, strict=True)) for row in rows]
+    def _best_extensions(self) -> tuple[Floats, Ints, Ints]:
+        """Return scores, origins (0 … W-1) and tokens of each row's best 2W, best first. Free rows mean nothing."""
+        W, books, device = self.beam, self._books, self._model.device
+        B = len(self._sentences)
+        positions_R = torch.from_numpy(books.said_B.repeat(W)).to(device)
+        logits_RV = self._cache.step(torch.from_numpy(books.last_BW.reshape(-1)).to(device), positions_R)
+        at_limit_B = books.said_B == books.limit_B - 1
+        at_limit_R = torch.from_numpy(at_limit_B.repeat(W)).to(device) if at_limit_B.any() else None
+        # At most 2W of the best 2W extensions of a sentence come from one hypothesis.
+        log_p_RC, tokens_RC = (x.cpu().numpy() for x in likeliest(logits_RV, at_limit_R, 2 * W))
+        C = log_p_RC.shape[1]
+        scores = (books.score_BW.reshape(-1, 1) + log_p_RC).reshape(B, W * C)
+        best = np.argsort(-scores, axis=1, kind="stable")[:, : min(2 * W, W * C)]
+        rows_B1 = np.arange(B)[:, None]
+        return scores[rows_B1, best], best // C, tokens_RC.reshape(B, W * C)[rows_B1, best]
 
-    def _extend(self, sentence: _Sentence, extensions: list[Extension]) -> list[int]:
-        """The sentence's next hypotheses; from which of the last ones each of them goes on."""
-        before = sentence.prefixes
-        sentence.said += 1
-        for score, origin, token in extensions[: self.beam]:
-            if token == EOS and score > -math.inf:
-                ids = (*_tokens(before[origin]), EOS)
-                ranked = score / length_penalty(sentence.said, self.alpha)
-                sentence.finished.append(Hypothesis(ids, score, ranked))
-        live = [extension for extension in extensions if extension[2] != EOS][: self.beam]
-        sentence.prefixes = [(before[origin], token) for _, origin, token in live]
-        sentence.scores = [score for score, _, _ in live]
-        return [origin for _, origin, _ in live]
+    def _finish(self, row: int, origin: int, score: float) -> None:
+        sentence, books = self._sentences[row], self._books
+        if sentence is None:
+            return
+        said = int(books.said_B[row])
+        ids = (*books.tokens_BWT[row, origin, : said - 1].tolist(), EOS)
+        sentence.finished.append(Hypothesis(ids, score, float(score / length_penalty(said, self.alpha))))
+        ranked = sorted((hypothesis.score for hypothesis in sentence.finished), reverse=True)
+        books.finished_B[row] = len(ranked)
+        if len(ranked) >= self.n_best:
+            books.to_beat_B[row] = ranked[self.n_best - 1]
 
-    def _is_over(self, sentence: _Sentence) -> bool:
-        found, best_live = sentence.finished, max(sentence.scores)
-        if not best_live > -math.inf:  # not a number is no hypothesis either
-            return True
-        if len(found) < self.n_best:
-            return False
+    def _over(self) -> npt.NDArray[np.bool_]:
+        books = self._books
+        best_live_B = books.score_BW.max(axis=1).astype(np.float64)
         # Log-probabilities only fall, so a live hypothesis can at best keep its own up to the longest length. Once W
         # have finished it gets no such credit: it must be ahead as it stands.
-        length = sentence.limit if len(found) < self.beam else sentence.said
-        attainable = best_live / length_penalty(length, self.alpha)
-        return sorted((h.score for h in found), reverse=True)[self.n_best - 1] >= attainable
+        length_B = np.where(books.finished_B < self.beam, books.limit_B, books.said_B)
+        attainable_B = best_live_B / length_penalty(length_B, self.alpha)
+        # Not a number is not a hypothesis either.
+        over: npt.NDArray[np.bool_] = ~(best_live_B > -math.inf) | (books.to_beat_B >= attainable_B)
+        return over
 
-    def _tensor(self, values: Sequence[object]) -> Tensor:
-        return torch.tensor(values, device=self._device)
 
+@dataclass
+class _Books:
+    """The state of every row: its W live hypotheses and what has finished."""
 
-def _tokens(prefix: Prefix) -> list[int]:
-    """Without the start symbol."""
-    tokens = []
-    before, token = prefix
-    while before is not None:
-        tokens.append(token)
-        before, token = before
-    return tokens[::-1]
+    said_B: Ints  # tokens of the live hypotheses
+    limit_B: Ints
+    finished_B: Ints  # number of finished hypotheses
+    to_beat_B: npt.NDArray[np.float64]  # score of the n-th best finished one; -∞ while there are fewer
+    score_BW: Floats  # log-probabilities; -∞: there is no such hypothesis
+    last_BW: Ints  # newest token
+    tokens_BWT: Ints  # all tokens, without the start symbol
+
+    @classmethod
+    def empty(cls, rows: int, beam: int) -> _Books:
+        def filled(value: float, *shape: int, kind: type = np.int64) -> Any:
+            return np.full((rows, *shape), value, kind)
+
+        return cls(
+            said_B=filled(0),
+            limit_B=filled(0),
+            finished_B=filled(0),
+            to_beat_B=filled(-math.inf, kind=np.float64),
+            score_BW=filled(-math.inf, beam, kind=np.float32),
+            last_BW=filled(BOS, beam),
+            tokens_BWT=filled(0, beam, 0),
+        )
+
+    def start(self, row: int, limit: int) -> None:
+        """Give a row to a new sentence. All its hypotheses begin alike, so only one of them counts."""
+        self.said_B[row], self.limit_B[row], self.finished_B[row], self.to_beat_B[row] = 0, limit, 0, -math.inf
+        self.score_BW[row], self.score_BW[row, 0], self.last_BW[row] = -math.inf, 0.0, BOS
+
+    def follow(self, score_BW: Floats, origins_BW: Ints, last_BW: Ints) -> None:
+        """Continue from hypotheses `origins_BW` with these tokens and scores."""
+        B, W, T = self.tokens_BWT.shape
+        if (longest := int(self.said_B.max(initial=0))) > T:
+            wider = np.zeros((B, W, max(16, 2 * longest)), np.int64)
+            wider[:, :, :T] = self.tokens_BWT
+            self.tokens_BWT = wider
+        rows_B = np.arange(B)
+        if W > 1:
+            self.tokens_BWT = self.tokens_BWT[rows_B[:, None], origins_BW]
+        self.tokens_BWT[rows_B, :, self.said_B - 1] = last_BW
+        self.score_BW, self.last_BW = score_BW, last_BW
+
+    def extended(self, rows: int) -> _Books:
+        """Return the books with so many new rows."""
+        _, W, T = self.tokens_BWT.shape
+        new = _Books.empty(rows, W)
+        new.tokens_BWT = np.zeros((rows, W, T), np.int64)
+        return _Books(*(np.concatenate([old, more]) for old, more in zip(self._arrays(), new._arrays(), strict=True)))
+
+    def kept(self, rows: list[int]) -> _Books:
+        """Return the books of these rows."""
+        return _Books(*(array[rows] for array in self._arrays()))
+
+    def _arrays(self) -> tuple[Any, ...]:
+        return tuple(vars(self).values())

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import NamedTuple, overload
 
@@ -13,10 +14,12 @@ import torch
 from heedful.config import BOS, EOS
 from heedful.data.batches import assemble
 from heedful.data.token_budget import batches_by_length
-from heedful.decoding.decoder import SearchDecoder, has_int8
+from heedful.decoding.kernels import Precision
 from heedful.decoding.likelihood import log_likelihoods
-from heedful.decoding.search import Hypothesis, beam_search
-from heedful.errors import InputError, MachineError, ModelError, UsageError
+from heedful.decoding.search import Hypothesis
+from heedful.decoding.searcher import NOT_NUMBERS, OwnSearcher, Searcher
+from heedful.devices import preserved_torch_state
+from heedful.errors import InputError, ModelError, UsageError
 from heedful.model.transformer import AttentionWeights
 from heedful.storage.model_directory import Model
 from heedful.text.corpus import clean
@@ -57,24 +60,15 @@ class PairScore(NamedTuple):
 
 
 _EMPTY = Translation("", 0.0, ())
-_NOT_NUMBERS = "The model cannot translate: its probabilities are not numbers. Its weights are damaged."
 
 
 class Translator:
     """A loaded model that translates and scores text. `heedful.load` returns one."""
 
-    def __init__(self, model: Model, int8: bool = False) -> None:
+    def __init__(self, model: Model, precision: Precision = "fp32", searcher: Searcher | None = None) -> None:
         self.model = model
         self.device = next(model.transformer.parameters()).device
-        if int8 and self.device.type != "cpu":
-            raise UsageError(f"int8 works on a CPU only, and this model is on {self.device}. Leave out one of the two.")
-        if int8 and not has_int8():
-            raise MachineError(
-                "This build of torch has no 8-bit integer matrix products. Leave out int8, or install another build."
-            )
-        if int8 and not all(bool(weight.isfinite().all()) for weight in model.transformer.parameters()):
-            raise ModelError(_NOT_NUMBERS)  # NaN cannot be quantized
-        self._decoder = SearchDecoder(model.transformer, int8)
+        self.searcher: Searcher = searcher or OwnSearcher(model, precision)
 
     @overload
     def translate(
@@ -132,21 +126,12 @@ class Translator:
         self, sources: list[list[int]], *, beam: int | None = None, alpha: float | None = None, n_best: int = 1
     ) -> list[list[Hypothesis]]:
         """Find the best translations of every source, given and returned as token ids with the end symbol."""
-        settings, own = self._settings(beam, alpha, n_best), self.model.decoding
+        settings = self._settings(beam, alpha, n_best)
         if not sources:
             return []
-        found = beam_search(
-            self.model.transformer,
-            sources,
-            settings.beam,
-            settings.alpha,
-            own.max_extra,
-            settings.n_best,
-            tokens=own.batch_tokens,
-            decoder=self._decoder,
-        )
+        found = self.searcher.search(sources, *settings)
         if any(not hypotheses or math.isnan(hypotheses[0].score) for hypotheses in found):
-            raise ModelError(_NOT_NUMBERS)
+            raise ModelError(NOT_NUMBERS)
         return found
 
     def score(self, sources: Sequence[str], targets: Sequence[str], *, first_line: int = 1) -> list[PairScore]:
@@ -217,19 +202,28 @@ class Translator:
         weights = self.attention(source, list(hypotheses[0].ids)) if attention else None
         return replace(best, alternatives=tuple(others), attention=weights)
 
-    @torch.inference_mode()
     def attention(self, source: list[int], target: list[int]) -> Attention:
         """Attention weights of a sentence pair, given as token ids with the end symbol."""
         source_1S = torch.tensor([source], device=self.device)
         target_1T = torch.tensor([[BOS, *target[:-1]]], device=self.device)
-        weights: AttentionWeights = self.model.transformer.attention_weights(source_1S, target_1T)
+        with self._computing():
+            weights: AttentionWeights = self.model.transformer.attention_weights(source_1S, target_1T)
         names = self.model.tokenizer.tokens
         return Attention(names(source), names(target), *(w[:, 0].cpu() for w in weights))
 
     def _score_batch(self, pairs: list[tuple[list[int], list[int]]]) -> list[PairScore]:
         sources, targets = [source for source, _ in pairs], [target for _, target in pairs]
-        totals = log_likelihoods(self.model.transformer, assemble(sources, targets, lines=()).to(self.device))
+        with self._computing():
+            totals = log_likelihoods(self.model.transformer, assemble(sources, targets, lines=()).to(self.device))
         return list(map(PairScore, totals, map(len, targets)))
+
+    @contextmanager
+    def _computing(self) -> Iterator[None]:
+        """Compute with torch, on one thread if another engine searches: its threads may be spinning."""
+        with torch.inference_mode(), preserved_torch_state():
+            if self.searcher.name != OwnSearcher.name:
+                torch.set_num_threads(1)
+            yield
 
 
 class _Settings(NamedTuple):

@@ -37,6 +37,15 @@ def write_ctranslate2(model: Model, directory: Path, quantization: str | None = 
         (unfinished / TOKENIZER).write_bytes(model.tokenizer.model)
 
 
+def is_installed() -> bool:
+    """Return whether the package ctranslate2 can be imported."""
+    try:
+        import ctranslate2  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
 def _build_spec(model: Model, quantization: str | None) -> Any:
     specs = _import_specs()
     transformer = model.transformer

@@ -12,9 +12,14 @@ SUPPRESSED_TOKENS = (PAD, UNK, BOS)
 SUPPRESSION_BIAS = -10_000.0
 
 
+def has_standard_heads(config: ModelConfig) -> bool:
+    """Return whether d_k = d_v = d_model / h, which Table 3 (B) does not always satisfy."""
+    return config.d_k == config.d_v == config.d_model / config.h
+
+
 def require_standard_heads(config: ModelConfig, tool: str) -> None:
-    """Raise unless d_k = d_v = d_model / h, which Table 3 (B) does not always satisfy."""
-    if not config.d_k == config.d_v == config.d_model / config.h:
+    """Raise if a format cannot express the model's heads."""
+    if not has_standard_heads(config):
         raise ModelError(
             f"{tool} cannot express this model: d_k = {config.d_k} and d_v = {config.d_v}. It supports only "
             f"d_k = d_v = d_model / h = {config.d_model} / {config.h}. Train a model with those sizes to export it."

@@ -9,7 +9,7 @@ from math import exp
 from pathlib import Path
 from typing import Any
 
-from heedful.decoding.load import load
+from heedful.engines.load import load
 from heedful.evaluation.scores import bleu
 from heedful.lab.experiment import Curve, Curves, Finding, Setting
 from heedful.text.builtin_corpus import BuiltinCorpus

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from heedful.errors import HeedfulError
-from heedful.serving.engine import Engine
+from heedful.serving.served_model import Engine
 
 T = TypeVar("T")
 Found = list[list[list[int]]]  # for each sentence its best translations, as token ids

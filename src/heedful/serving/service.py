@@ -11,11 +11,11 @@ from heedful.errors import InputError, UsageError
 from heedful.serving.alignment import align_words
 from heedful.serving.batcher import Batcher
 from heedful.serving.documents import Document, HtmlDocument, TextDocument
-from heedful.serving.engine import ServedModel
 from heedful.serving.file_formats import EXTENSIONS
 from heedful.serving.language_codes import resolve_language
 from heedful.serving.limits import Limits
 from heedful.serving.requests import RequestError, TranslateRequest
+from heedful.serving.served_model import ServedModel
 from heedful.text.languages import language_name
 from heedful.text.profiles import detect as detect_language
 from heedful.text.segmentation import by_rank

@@ -1,15 +1,12 @@
-"""Both engines translate as the model does."""
+"""A served model searches with its translator's engine."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
 
-import pytest
-
-from heedful.config import DecodingConfig
 from heedful.decoding.translator import Translator
-from heedful.serving.engine import ServedModel
+from heedful.serving.served_model import ServedModel
 from heedful.storage.model_directory import Model
 
 SENTENCES = ["ba", "bo ka lu", "mi ta ra ne", "fi"]
@@ -21,7 +18,7 @@ def texts(served: ServedModel, sentences: list[str], n_best: int) -> list[list[s
     return [[translator.text(ids) for ids in one] for one in found]
 
 
-def test_our_own(translator: Translator) -> None:
+def test_translations_are_the_translators(translator: Translator) -> None:
     expected = [
         [one.text, *(other.text for other in one.alternatives)] for one in translator.translate(SENTENCES, n_best=3)
     ]
@@ -30,16 +27,6 @@ def test_our_own(translator: Translator) -> None:
 
 def test_more_alternatives_than_the_beam_is_wide(translator: Translator) -> None:
     assert len(texts(ServedModel(translator), ["ba"], 6)[0]) == 6
-
-
-def test_ctranslate2(random_model: Callable[..., Model]) -> None:
-    """Greedy, and one by one: its beam has another length penalty, its batches one limit for all."""
-    pytest.importorskip("ctranslate2")
-    translator = Translator(replace(random_model(), decoding=DecodingConfig(beam=1, max_extra=8)))
-    served = ServedModel(translator, "ctranslate2")
-    expected = [[translator.translate(one).text] for one in SENTENCES]
-    assert [texts(served, [one], 1)[0] for one in SENTENCES] == expected
-    assert [len(found) for found in texts(served, SENTENCES, 3)] == [3] * len(SENTENCES)
 
 
 def test_languages_that_are_not_known_have_a_name(random_model: Callable[..., Model]) -> None:

@@ -1,0 +1,16 @@
+"""A model made ready for search."""
+
+from __future__ import annotations
+
+from heedful.decoding.decoder import SearchDecoder
+from heedful.decoding.encoder import SearchEncoder
+from heedful.decoding.kernels import Precision
+from heedful.model.transformer import Transformer
+
+
+class SearchModel:
+    """Encoder and decoder in the layout and precision of search. Later changes of the model are not seen."""
+
+    def __init__(self, model: Transformer, precision: Precision = "fp32") -> None:
+        self.device = model.embedding.weight_VD.device
+        self.encoder, self.decoder = SearchEncoder(model, precision), SearchDecoder(model, precision)

@@ -1,0 +1,77 @@
+"""The interface of a search for translations, and heedful's own behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+import torch
+
+from heedful.decoding.kernels import Precision, require
+from heedful.decoding.search import Hypothesis, beam_search
+from heedful.decoding.search_model import SearchModel
+from heedful.errors import ModelError, UsageError
+from heedful.storage.model_directory import Model
+
+# Multiplications per step. One sentence, beam 4, N = 2, d_model 128, 8,000 tokens: one thread has 102 % of the speed of
+# two on an idle machine, and 101 % beside a busy process, where two have 34 % (docs/results/experiments.md).
+_ONE_THREAD = 6_500_000
+
+NOT_NUMBERS = "The model cannot translate: its probabilities are not numbers. Its weights are damaged."
+
+
+class Searcher(Protocol):
+    """Finds translations. Call it from one thread at a time."""
+
+    name: str
+
+    def search(self, sources: list[list[int]], beam: int, alpha: float, n_best: int) -> list[list[Hypothesis]]:
+        """Return the best translations of every source, best first. Token ids include the end symbol."""
+
+
+class OwnSearcher:
+    """heedful's beam search."""
+
+    name = "heedful"
+
+    def __init__(self, model: Model, precision: Precision = "fp32") -> None:
+        transformer = model.transformer
+        require(precision, transformer.embedding.weight_VD.device)
+        if precision == "int8" and not all(bool(weight.isfinite().all()) for weight in transformer.parameters()):
+            raise ModelError(NOT_NUMBERS)  # NaN cannot be quantized
+        self._decoding = model.decoding
+        self._ready = SearchModel(transformer, precision)
+        weights = (transformer.embedding.weight_VD, *(w for layer in transformer.decoder for w in layer.parameters()))
+        self._weights = sum(weight.numel() for weight in weights)
+
+    def search(self, sources: list[list[int]], beam: int, alpha: float, n_best: int) -> list[list[Hypothesis]]:
+        claim_process(self.name)
+        own = self._decoding
+        with self._threads(len(sources) * beam):
+            return beam_search(self._ready, sources, beam, alpha, own.max_extra, n_best, tokens=own.batch_tokens)
+
+    @contextmanager
+    def _threads(self, rows: int) -> Iterator[None]:
+        """Use one thread for little work: the others would only spin, against other processes if there are any."""
+        before = torch.get_num_threads()
+        if self._ready.device.type == "cpu" and rows * self._weights <= _ONE_THREAD:
+            torch.set_num_threads(1)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)
+
+
+_engine_of_process = ""
+
+
+def claim_process(engine: str) -> None:
+    """Raise if another engine has computed in this process: the spinning threads of both halve each other's speed."""
+    global _engine_of_process
+    if _engine_of_process not in ("", engine):
+        raise UsageError(
+            f"This process already translates with {_engine_of_process}; {engine} in the same process would halve the "
+            f"speed of both. Load every model with the same engine, or start another process."
+        )
+    _engine_of_process = engine

@@ -1,0 +1,78 @@
+"""CTranslate2 behind the same interface: the same translations where both search alike, scores in the paper's form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+import torch
+
+from heedful.config import DecodingConfig
+from heedful.decoding import searcher
+from heedful.decoding.translator import Translation, Translator
+from heedful.storage.model_directory import Model
+
+pytest.importorskip("ctranslate2")
+
+from heedful.engines.ctranslate2 import CTranslate2Searcher
+
+SENTENCES = ["ba", "bo ka lu", "mi ta ra ne", "fi"]
+
+
+@pytest.fixture
+def model(random_model: Callable[..., Model]) -> Model:
+    return replace(random_model(), decoding=DecodingConfig(beam=1, max_extra=8))
+
+
+def both(model: Model, monkeypatch: pytest.MonkeyPatch, **search: int) -> tuple[list[Translation], list[Translation]]:
+    """Translate with heedful and with CTranslate2, one by one: a batch of CTranslate2's has one limit for all."""
+    found = []
+    for translator in (Translator(model), Translator(model, searcher=CTranslate2Searcher(model))):
+        monkeypatch.setattr(searcher, "_engine_of_process", "")  # in one process for once
+        found.append([translator.translate(sentence, **search) for sentence in SENTENCES])
+    return found[0], found[1]
+
+
+def test_greedy_translations_are_the_same(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs = both(model, monkeypatch)
+    assert [one.text for one in theirs] == [one.text for one in ours]
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_scores_are_log_probabilities_in_the_papers_form(
+    model: Model, beam: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever it finds; at the limit its hypotheses have no end symbol."""
+    monkeypatch.setattr(searcher, "_engine_of_process", "")
+    engine, scoring = CTranslate2Searcher(model), Translator(model)
+    for sentence in SENTENCES:
+        source = scoring.ids(sentence)
+        [found] = engine.search([source], beam, 0.6, beam)
+        assert len(found) == beam
+        for one in found:
+            stopped = len(one.ids) == len(source) + 8
+            [pair] = scoring._score_batch([(source, list(one.ids[:-1] if stopped else one.ids))])
+            assert one.log_probability == pytest.approx(pair.log_probability, abs=0.02)  # its softmax has no <pad>
+            assert one.score == pytest.approx(one.log_probability / ((5 + len(one.ids)) / 6) ** 0.6, abs=1e-6)
+
+
+def test_attention_beside_ctranslate2_is_computed_on_one_thread(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The threads of CTranslate2 may be spinning."""
+    monkeypatch.setattr(searcher, "_engine_of_process", "")
+    translator, threads = Translator(model, searcher=CTranslate2Searcher(model)), []
+    weights = model.transformer.attention_weights
+
+    def watched(*given: torch.Tensor) -> object:
+        threads.append(torch.get_num_threads())
+        return weights(*given)
+
+    monkeypatch.setattr(model.transformer, "attention_weights", watched)
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        assert translator.translate("ba", attention=True).attention is not None
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+    assert threads == [1]

@@ -181,7 +181,7 @@ def test_a_model_that_fits_with_no_batch_is_refused(
     refused = heedful("train", RECIPES / "wmt14-en-de-base.toml", "--dry-run")
     assert refused.code == 4
     assert "Weights, gradients and moments alone are 1.01 GB" in refused.err
-    assert "Take a smaller model" in refused.err
+    assert "Choose a smaller model" in refused.err
 
 
 def test_a_machine_that_does_not_say_its_memory(

@@ -184,7 +184,7 @@ UNSUPPORTED = {
     "unequal stacks": (with_config(decoder_layers=1), "2 in the encoder and 1 in the decoder"),
     "fractional layers": (with_config(encoder_layers=2.5, decoder_layers=2.5), "2.5"),
     "no d_model": (with_config(d_model=None), "d_model"),
-    "implausibly large": (with_config(encoder_layers=10**9, decoder_layers=10**9), "far too few numbers"),
+    "implausibly large": (with_config(encoder_layers=10**9, decoder_layers=10**9), "far too few values"),
     "invalid text settings": (with_config(heedful={"text": {"max_length": "long"}}), "max_length"),
     "settings of the wrong type": (with_config(heedful=[1]), "does not describe a model"),
     "huge dropout": (with_config(dropout=10**400), "does not describe a model"),

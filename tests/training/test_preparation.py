@@ -80,7 +80,7 @@ def test_changed_text_is_refused(corpus: dict[str, str], tmp_path: Path, side: s
     path = Path(corpus[side])
     path.write_text(path.read_text().replace("a", "b", 1))
     name = "validation" if "valid" in side else "training"
-    with pytest.raises(CheckpointError, match=f"The text of the {name} text is not the one") as caught:
+    with pytest.raises(CheckpointError, match=f"The {name} text has changed since") as caught:
         train(out=tmp_path / "run", overrides={"training.steps": 2})
     assert caught.value.exit_code == 3
 

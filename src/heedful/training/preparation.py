@@ -119,9 +119,9 @@ def resume(run: RunDirectory, settings: Settings) -> Prepared:
         store = Store(run.data / name)
         for what, digest in _digests(corpus, tokenizer, store.facts).items():
             if store.facts.get(what) != digest:
+                changed = f"{name} text" if what == "text" else f"{what} of the {name} text"
                 raise CheckpointError(
-                    f"The {what} of the {name} text has changed since {run.path} was started. "
-                    "Restore it, or train into another --out."
+                    f"The {changed} has changed since {run.path} was started. Restore it, or train into another --out."
                 )
         stores.append(store)
     if recipe != old:

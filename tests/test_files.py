@@ -477,6 +477,17 @@ def test_a_file_is_replaced_in_one_step(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o444, 0o755])
+def test_the_permissions_of_a_replaced_file_are_kept(tmp_path, mode):
+    path = tmp_path / "private"
+    path.write_bytes(b"old")
+    path.chmod(mode)
+    with files.new_file(path) as beside:
+        beside.write_bytes(b"new")
+        assert beside.stat().st_mode & 0o077 == 0  # nobody else reads it meanwhile
+    assert (path.read_bytes(), path.stat().st_mode & 0o7777) == (b"new", mode)
+
+
 @pytest.mark.parametrize("old", [False, True])
 def test_a_file_that_does_not_fit(tmp_path, monkeypatch, old):
     path = tmp_path / "config.toml"

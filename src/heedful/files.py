@@ -102,13 +102,23 @@ def clear_unfinished(parent: Path) -> None:
 
 @contextmanager
 def new_file(path: Path, needed: int | None = None) -> Iterator[Path]:
-    """Yield the name of a file to write. Rename it to `path` if the block succeeds; a plain file there is replaced."""
+    """Yield the name of a file to write. Rename it to `path` if the block succeeds.
+
+    A plain file there is replaced, and its permissions are kept.
+    """
     path = Path(os.path.abspath(path))
     if path.is_symlink():
         raise UsageError(f"{path} is a symbolic link. heedful does not replace links: give the file itself.")
     with disk_errors(path, needed), _workspace(path) as space:
         beside = space / path.name
+        old = path.stat() if path.is_file() else None
+        if old is not None:  # a private file stays private, while it is written too
+            os.close(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         yield beside
+        if old is not None:
+            with suppress(PermissionError):  # only root gives files away
+                os.chown(beside, old.st_uid, old.st_gid)
+            beside.chmod(stat.S_IMODE(old.st_mode))
         flush(beside)
         os.replace(beside, path)
         flush(path.parent)

@@ -37,3 +37,14 @@ def test_two_translations_into_one_file(model: Path, tmp_path: Path) -> None:
         assert first.returncode == 0
     assert len(out.read_text().splitlines()) == 3
     assert list(tmp_path.iterdir()) == [out]
+
+
+def test_standard_input_is_not_overwritten(model: Path, tmp_path: Path) -> None:
+    both = tmp_path / "both.txt"
+    both.write_text("a b\n")
+    with both.open() as stdin:
+        refused = run("translate", model, "--output", both, stdin=stdin)
+    assert (refused.code, both.read_text()) == (2, "a b\n")
+    assert f"--output {both} is one of the input files" in refused.err
+    with both.open() as stdin:
+        assert run("translate", model, "--output", tmp_path / "other.txt", stdin=stdin).code == 0

@@ -29,7 +29,7 @@ def write_manifest(directory: Path) -> None:
 
 def verify_manifest(directory: Path, required: tuple[str, ...], error: type[InputError]) -> dict[str, str]:
     """Checks every byte; returns file → sha256. Raises `error`, saying which file is wrong and how."""
-    files = _read(directory, error)
+    files = read_manifest(directory, error)
     for name in required:
         if name not in files:
             raise error(f"{directory}: {name} is missing from {NAME}. The directory is incomplete or not heedful's.")
@@ -47,7 +47,8 @@ def verify_manifest(directory: Path, required: tuple[str, ...], error: type[Inpu
     return {name: facts["sha256"] for name, facts in files.items()}
 
 
-def _read(directory: Path, error: type[InputError]) -> dict[str, dict[str, Any]]:
+def read_manifest(directory: Path, error: type[InputError]) -> dict[str, dict[str, Any]]:
+    """Return what the manifest says of each file. The files themselves may be damaged; the manifest may not."""
     path = directory / NAME
     try:
         if path.is_symlink():

@@ -34,7 +34,8 @@ _BOOLEAN = _names(
     "allowfullscreen async autofocus autoplay checked controls default defer disabled hidden inert ismap itemscope "
     "loop multiple muted nomodule novalidate open playsinline readonly required reversed selected"
 )  # attributes that are written without a value
-_LINE_END = re.compile(r"[ \t]*[\r\n]\s*")  # white space like any other
+# White space like any other. Possessive, and never matched from the middle of a run of spaces: linear time.
+_LINE_END = re.compile(r"(?<![ \t])[ \t]*+[\r\n]\s*+")
 _DOCUMENT = re.compile(r"(?:\s|<!--.*?-->|<\?.*?>)*+<(?:!doctype|html|head|body)\b", re.I | re.S)
 _ROOT = "heedful-fragment"
 _DEEPEST = 30  # inline elements in each other; what is deeper is taken for blocks

@@ -207,6 +207,18 @@ def test_text_behind_a_document_is_translated_too(translator: Translator) -> Non
     )
 
 
+@pytest.mark.parametrize("between", ["<!--x-->", "<!-- -->", "<![CDATA[x]]>", "<?x?>", "\0"])
+def test_sentences_with_only_a_comment_between_them(translator: Translator, between: str) -> None:
+    document = HtmlDocument(f"I see the dog.{between}The cat sees me.", translator)
+    assert len(document.segments) == 2
+    assert document.segments[1].text == "The cat sees me."
+
+
+@pytest.mark.parametrize("html", ["un<!--x-->happy", "$1000.<!-- -->50", "example.<!-- -->com", "dog.<!--x--> The"])
+def test_a_comment_inside_a_word_adds_nothing(html: str) -> None:
+    assert runs(html) == [re.sub("<!--.*?-->", "", html)]
+
+
 @settings(max_examples=60)
 @given(parts=st.lists(st.one_of(TAGS, WORDS), max_size=14))
 def test_every_tag_and_word_comes_back(translator: Translator, parts: list[str]) -> None:

@@ -15,7 +15,7 @@ from lxml import etree
 
 from heedful.errors import InputError
 from heedful.serving.inline import Node, Run, escape
-from heedful.text.sentences import ENDS, ENDS_AT_ONCE
+from heedful.text.sentences import CLOSES, ENDS, ENDS_AT_ONCE
 
 
 def _names(names: str) -> frozenset[str]:
@@ -42,6 +42,7 @@ _ROOT = "heedful-fragment"
 _PAGE = _names("html head body")
 _DEEPEST = 30  # inline elements in each other; what is deeper is taken for blocks
 _LONGEST_NAME = 60  # characters of an untranslated span that the model reads as words of its sentence
+_SENTENCE_BEFORE = re.compile(rf"[{re.escape(ENDS)}][{re.escape(CLOSES)}]*\Z")
 _SENTENCE_END = re.compile(f"[{re.escape(ENDS + ENDS_AT_ONCE)}]")
 
 
@@ -94,6 +95,7 @@ class _Builder:
     length: int = 0
     nodes: list[Node] = field(default_factory=list)
     open: list[Node] = field(default_factory=list)
+    is_behind_comment: bool = False
     written: set[Any] = field(default_factory=set)  # blocks whose start tag is in `parts`
     pages: Counter[str] = field(default_factory=Counter)  # how many <html>, <head> and <body> there were
 
@@ -117,8 +119,14 @@ class _Builder:
     def _add(self, text: str | None) -> None:
         if not text:
             return
+        if self.is_behind_comment and text[0].isalpha() and not text[0].islower() and self._is_behind_sentence():
+            text = f" {text}"  # otherwise "dog.<!-- -->The" would be taken for one word
+        self.is_behind_comment = False
         self.text.append(_LINE_END.sub(" ", text))
         self.length += len(self.text[-1])
+
+    def _is_behind_sentence(self) -> bool:
+        return _SENTENCE_BEFORE.search("".join(self.text[-2:])[-10:]) is not None
 
     def _whole(self, node: Any) -> bool:
         """Whether it was added with all its content: comments, empty elements and what is not translated."""
@@ -131,7 +139,7 @@ class _Builder:
             return True
         if is_element and node.tag == "br" and self.text and self.text[-1][-1:].strip():
             self._add(" ")  # the words before and after it are two
-        start = self.length
+        start, self.is_behind_comment = self.length, not is_element
         if is_element and node.tag not in _EMPTY:
             text = str(node.xpath("string()"))
             if len(text) <= _LONGEST_NAME:

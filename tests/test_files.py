@@ -6,6 +6,8 @@ import errno
 import os
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -217,7 +219,12 @@ def test_a_killed_removal_can_be_finished(tmp_path, monkeypatch):
             clear_unfinished(tmp_path)
         monkeypatch.undo()
         clear_unfinished(tmp_path)
-        assert list(tmp_path.iterdir()) == []
+        # Killed between its marker and the directory itself: empty, so it could be the user's, and is in nobody's way.
+        assert [path for path in tmp_path.iterdir() if not files.is_empty(path)] == []
+        with new_directory(tmp_path / "final", replaces=anything) as unfinished:
+            fill(unfinished, "next")
+        assert tree(tmp_path) == whole("final", "next")
+        shutil.rmtree(tmp_path / "final")
 
 
 def test_clearing_nothing(tmp_path):
@@ -390,12 +397,95 @@ def test_free_bytes_of_what_is_not_there_yet(tmp_path, monkeypatch):
     assert asked == [tmp_path]
 
 
+WRITE = """
+import sys
+from pathlib import Path
+from heedful.files import new_directory, new_file
+final, content = Path(sys.argv[2]), sys.argv[3]
+with {"file": new_file, "directory": new_directory}[sys.argv[1]](final) as unfinished:
+    path = unfinished if sys.argv[1] == "file" else unfinished / "a"
+    path.write_text(content[:1], encoding="utf-8")
+    print("half", flush=True)
+    sys.stdin.read()
+    path.write_text(content, encoding="utf-8")
+"""
+
+
+def writer(kind: str, final: Path, content: str) -> subprocess.Popen[str]:
+    """A process that has written half of `final`, and writes the rest when its standard input ends."""
+    command = [sys.executable, "-c", WRITE, kind, str(final), content]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+
+
+@pytest.mark.parametrize("kind", ["file", "directory"])
+def test_two_processes_do_not_write_the_same_thing(tmp_path, kind):
+    """The second is refused, the first publishes what it wrote itself, and the old version is there until then."""
+    final = tmp_path / "final"
+    final.write_text("old", encoding="utf-8") if kind == "file" else final.mkdir()
+    with writer(kind, final, "first") as first:
+        assert first.stdout.readline() == "half\n"
+        clear_unfinished(tmp_path)
+        with writer(kind, final, "second") as second:
+            out, error = second.communicate(timeout=60)
+        assert (second.returncode, out) == (1, "")
+        assert f"UsageError: Another process is writing {final}. Wait until it ends" in error
+        assert tree(tmp_path)["final"] == "old" if kind == "file" else list(final.iterdir()) == []
+        assert first.communicate(timeout=60) == ("", "")
+        assert first.returncode == 0
+    assert tree(tmp_path) == {"final" if kind == "file" else "final/a": "first"}
+    assert list(tmp_path.iterdir()) == [final]
+
+
+def test_many_processes_publish_only_whole_files(tmp_path):
+    """Started together, over and over: each that reports success published its own file at that moment."""
+    final = tmp_path / "final"
+    code = """
+import sys
+from pathlib import Path
+from heedful.errors import UsageError
+from heedful.files import write_durably
+for turn in range(200):
+    try:
+        write_durably(Path(sys.argv[1]), sys.argv[2].encode() * 5_000)
+    except UsageError as error:
+        assert "Another process is writing" in str(error), error
+"""
+    processes = [subprocess.Popen([sys.executable, "-c", code, str(final), letter]) for letter in "abc"]
+    seen = set()
+    while any(process.poll() is None for process in processes):
+        if final.exists():
+            seen.add(final.read_bytes())
+    assert [process.wait() for process in processes] == [0, 0, 0]
+    assert seen <= {letter.encode() * 5_000 for letter in "abc"}
+    assert [path for path in tmp_path.iterdir() if not files.is_empty(path)] == [final]
+
+
+def test_an_empty_directory_of_the_users_stays(tmp_path):
+    for name in (".unfinished-final", ".unfinished-other"):
+        (tmp_path / name).mkdir()
+    clear_unfinished(tmp_path)
+    write_durably(tmp_path / "final", b"new")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".unfinished-final", ".unfinished-other", "final"]
+
+
 def test_a_file_is_replaced_in_one_step(tmp_path):
     path = tmp_path / "config.toml"
     for content in (b"old", b"new", b""):
         write_durably(path, content)
         assert path.read_bytes() == content
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o444, 0o755])
+def test_the_permissions_of_a_replaced_file_are_kept(tmp_path, mode):
+    path = tmp_path / "private"
+    path.write_bytes(b"old")
+    path.chmod(mode)
+    with files.new_file(path) as beside:
+        beside.write_bytes(b"new")
+        assert beside.stat().st_mode & 0o077 == 0  # nobody else reads it meanwhile
+    assert (path.read_bytes(), path.stat().st_mode & 0o7777) == (b"new", mode)
 
 
 @pytest.mark.parametrize("old", [False, True])

@@ -22,7 +22,19 @@ FILES = sorted(SOURCE.rglob("*.py"))
 
 # A room imports only from rooms before it, and from itself.
 ROOMS = (
-    *("errors", "version", "wording", "typed", "config", "presets", "recipes", "files", "devices", "allocator"),
+    *(
+        "errors",
+        "version",
+        "wording",
+        "typed",
+        "config",
+        "presets",
+        "recipes",
+        "locks",
+        "files",
+        "devices",
+        "allocator",
+    ),
     *("grammar", "text", "data", "model", "storage", "decoding", "evaluation", "parsing", "training"),
     *("interop", "engines", "views", "serving", "lab", "demo", "cli"),
 )

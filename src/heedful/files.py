@@ -12,13 +12,14 @@ import shutil
 import stat
 import sys
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from heedful.errors import MachineError, UsageError
+from heedful.locks import take_lock
 
 _UNFINISHED = ".unfinished-"
-_MARKER = ".written-by-heedful"  # an empty file: created in one step, it is there or it is not
+_MARKER = ".written-by-heedful"  # an empty file, locked while its workspace is in use
 _REPLACED = "replaced"  # the old version between two renames, where names cannot be exchanged
 DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
 # A name under which nothing can be written: the user's to change.
@@ -93,18 +94,31 @@ def clear_unfinished(parent: Path) -> None:
     for space in parent.glob(f"{_UNFINISHED}*"):
         if not _is_workspace(space):
             continue  # not heedful's
-        _clear(space, parent / space.name.removeprefix(_UNFINISHED))
+        with suppress(FileNotFoundError):  # its process has just finished
+            descriptor = take_lock(space / _MARKER)
+            if descriptor is not None:  # otherwise a living process is writing
+                _remove(space, parent / space.name.removeprefix(_UNFINISHED), descriptor)
 
 
 @contextmanager
 def new_file(path: Path, needed: int | None = None) -> Iterator[Path]:
-    """Yield the name of a file to write. Rename it to `path` if the block succeeds; a plain file there is replaced."""
+    """Yield the name of a file to write. Rename it to `path` if the block succeeds.
+
+    A plain file there is replaced, and its permissions are kept.
+    """
     path = Path(os.path.abspath(path))
     if path.is_symlink():
         raise UsageError(f"{path} is a symbolic link. heedful does not replace links: give the file itself.")
     with disk_errors(path, needed), _workspace(path) as space:
         beside = space / path.name
+        old = path.stat() if path.is_file() else None
+        if old is not None:  # a private file stays private, while it is written too
+            os.close(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         yield beside
+        if old is not None:
+            with suppress(PermissionError):  # only root gives files away
+                os.chown(beside, old.st_uid, old.st_gid)
+            beside.chmod(stat.S_IMODE(old.st_mode))
         flush(beside)
         os.replace(beside, path)
         flush(path.parent)
@@ -120,24 +134,46 @@ def write_durably(path: Path, content: bytes) -> None:
 
 @contextmanager
 def _workspace(final: Path) -> Iterator[Path]:
-    """Yield a hidden directory beside `final`, with a marker, so that its leftovers can be told from a user's files."""
+    """Yield a hidden directory beside `final` that no other process uses.
+
+    Its marker tells its leftovers from a user's files, and is locked as long as somebody writes here.
+    """
     space = final.parent / f"{_UNFINISHED}{final.name}"
-    if os.path.lexists(space):
-        if not _is_workspace(space):
-            raise UsageError(f"{space} is in the way, and heedful did not write it. Move or remove it.")
-        _clear(space, final)
+    descriptor, keep = _take_workspace(space, final)
     try:
-        space.mkdir()
-        os.close(os.open(space / _MARKER, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
         flush(space)
         yield space
     finally:
-        if space.exists():
+        _remove(space, final, descriptor, keep)
+
+
+def _take_workspace(space: Path, final: Path) -> tuple[int, bool]:
+    """Make the workspace or take over that of a dead process: the lock on its marker, and whether it stays at the end.
+
+    An empty directory may be the user's: it is used, but not removed.
+    """
+    while True:
+        with suppress(FileNotFoundError):  # the process that had it has just removed it: try again
+            held: set[str] | None = None
+            try:
+                space.mkdir()
+            except FileExistsError:
+                held = _names_in(space)  # listed once: another process may add or remove its marker at any moment
+            if held and _MARKER not in held:
+                raise UsageError(f"{space} is in the way, and heedful did not write it. Move or remove it.")
+            if (descriptor := take_lock(space / _MARKER)) is None:
+                raise UsageError(f"Another process is writing {final}. Wait until it ends, or choose another name.")
             _clear(space, final)
+            return descriptor, held == set()
+
+
+def _names_in(space: Path) -> set[str]:
+    """The names in a directory; what is not a directory, or a link to one, holds itself."""
+    return set(os.listdir(space)) if stat.S_ISDIR(space.lstat().st_mode) else {space.name}
 
 
 def _clear(space: Path, final: Path) -> None:
-    """Put back what was about to be replaced, and remove the rest; the marker last, for it may be killed here too."""
+    """Put back what was about to be replaced, and remove the rest but the marker."""
     if (space / _REPLACED).exists() and not os.path.lexists(final):
         os.rename(space / _REPLACED, final)
     for path in space.iterdir():
@@ -145,14 +181,25 @@ def _clear(space: Path, final: Path) -> None:
             shutil.rmtree(path)
         elif path.name != _MARKER:
             path.unlink()
-    (space / _MARKER).unlink(missing_ok=True)
-    space.rmdir()
+
+
+def _remove(space: Path, final: Path, descriptor: int, keep: bool = False) -> None:
+    """Remove a workspace whose lock we have; the marker last, for the process may be killed here too."""
+    try:
+        if space.exists():
+            _clear(space, final)
+            (space / _MARKER).unlink(missing_ok=True)
+            if not keep:
+                with suppress(OSError):  # without its marker it was free, and the next process is using it
+                    space.rmdir()
+    finally:
+        os.close(descriptor)
 
 
 def _is_workspace(space: Path) -> bool:
-    """Whether `_workspace` made this directory. It was empty for a moment before it had its marker."""
+    """Whether `_workspace` made this directory."""
     marker = space / _MARKER
-    return is_empty(space) or (not space.is_symlink() and marker.is_file() and not marker.is_symlink())
+    return not space.is_symlink() and marker.is_file() and not marker.is_symlink()
 
 
 def read_at_most(path: Path, most: int) -> bytes:

@@ -80,3 +80,14 @@ def test_average_replaces_nothing_but_a_model(own_run: Path, tmp_path: Path, kin
     before = sorted(path.name for path in out.iterdir())
     assert program.main(["average", str(own_run), "--last", "1", "--out", str(out)]) == 2
     assert sorted(path.name for path in out.iterdir()) == before
+
+
+def test_an_error_that_nobody_reads_keeps_its_exit_code() -> None:
+    """A closed stderr (`2>&1 | head`) ended the program with exit code 1 and no word."""
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        done = subprocess.run([sys.executable, "-m", "heedful", "no-such-command"], stderr=write)
+    finally:
+        os.close(write)
+    assert done.returncode == 2

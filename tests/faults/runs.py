@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import tasks
+from heedful.files import is_empty
 from heedful.storage.run_directory import RunDirectory
 from heedful.training.run import train
 from heedful.training.run_log import read_log
@@ -50,7 +51,9 @@ def end_of(path: Path, last: int = LAST) -> dict[str, Any]:
 
 
 def leftovers(path: Path) -> list[str]:
-    return [str(found.relative_to(path)) for found in path.rglob(".*") if found.name not in (".heedful",)]
+    """Hidden files and directories. An empty directory has no marker and is not removed: it could be the user's."""
+    found = [one for one in path.rglob(".*") if one.name != ".heedful" and not is_empty(one)]
+    return [str(one.relative_to(path)) for one in found]
 
 
 def continued(path: Path, settings: dict[str, Any]) -> None:

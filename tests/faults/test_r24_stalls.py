@@ -49,6 +49,8 @@ BODIES: dict[str, tuple[bytes, str]] = {
     "a word of 10,000 characters": (text("x" * 10_000), "application/json"),
     "5,000 lines": (text("a\n" * 5_000), "application/json"),
     "5,000 lines, language unknown": (text("b\n" * 5_000, source="auto"), "application/json"),
+    "HTML of spaces": (text(" " * 10_000, format="html"), "application/json"),
+    "HTML of spaces between words": (text("a" + " " * 9_998 + "b", format="html"), "application/json"),
     "HTML tags": (text("<b>" * 3_333, format="html"), "application/json"),
 }
 

@@ -267,6 +267,22 @@ def test_a_window_ends_after_a_minute_and_memory_is_bounded() -> None:
     assert len(limiter) == 1
 
 
+@pytest.mark.parametrize("name", ["127.0.0.1%evil.com", "127.0.0.1%25evil.com", "[::1%evil.com]", "::1%evil.com"])
+def test_a_zone_is_not_part_of_a_host(name: str) -> None:
+    for host in ("127.0.0.1", "0.0.0.0"):
+        with pytest.raises(RequestError):
+            Access(host).check_host(Headers({"host": name}))
+
+
+def test_only_the_sockets_own_address_may_have_a_zone() -> None:
+    networks = proxies_from(["fe80::/64"])
+    headers = [(b"x-forwarded-for", b"::1%evil.com")]
+    scope = {"type": "http", "headers": [], "client": ("fe80::1%eth0", 1)}
+    assert Access(trusted_proxies=networks).client(scope) == "fe80::1"
+    assert Access(trusted_proxies=networks).client({**scope, "headers": headers}) == "unknown"
+    assert not Access().is_local({**scope, "client": ("127.0.0.1%x", 1)})
+
+
 def test_ipv6_clients_are_counted_by_network() -> None:
     assert rate_limit_group("2001:db8::1") == rate_limit_group("2001:db8::2:3") == "2001:db8::/64"
     assert rate_limit_group("1.2.3.4") == rate_limit_group("::ffff:1.2.3.4") == "1.2.3.4"

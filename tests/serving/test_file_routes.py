@@ -133,6 +133,18 @@ def test_what_is_refused(client: TestClient, name: str, content: bytes, fields: 
     assert answer.json()["error"].startswith(said)
 
 
+@pytest.mark.parametrize("charset", ["undefined", "punycode", "idna", "utf-16", "no-such-charset"])
+def test_the_charset_of_a_form_is_not_used(client: TestClient, charset: str) -> None:
+    """Python has codecs that raise for any text."""
+    head = b'--x\r\nContent-Disposition: form-data; name="'
+    body = head + b'source"\r\n\r\nen\r\n' + head + b'target"\r\n\r\nde\r\n'
+    body += head + 'file"; filename="é.txt"\r\n\r\none\r\n--x--\r\n'.encode()
+    kind = {"Content-Type": f"multipart/form-data; boundary=x; charset={charset}"}
+    answer = client.post("/translate_file", content=body, headers=kind)
+    assert answer.status_code == 200
+    assert client.get(answer.json()["translatedFileUrl"]).text == "ONE"
+
+
 def test_a_form_without_a_file(client: TestClient) -> None:
     languages = {"source": "en", "target": "de"}
     for answer in (

@@ -179,6 +179,46 @@ def test_no_text_is_lost_of_any_mixture_of_tags(parts: list[str]) -> None:
     assert sorted(re.sub(r"[\s.!?,]", "", found)) == sorted(re.sub(r"[\s.!?,]", "", text_of(html)))
 
 
+STRAY = st.sampled_from(["</body>", "</html>", "</heedful-fragment>", "<html>", "<body>", "<head>", "</p>", "<!--c-->"])
+
+
+@settings(max_examples=300)
+@given(
+    st.sampled_from(["", "<html>", "<!doctype html>", "<html><body>"]),
+    st.lists(st.one_of(STRAY, st.sampled_from(["<b>", "</b>", "<p>", "<div>", "</div>"]), WORDS), max_size=20),
+)
+def test_every_text_is_in_a_run_in_order(start: str, parts: list[str]) -> None:
+    """Also behind end tags that end nothing, or the whole page; a space may be added between two sentences."""
+    html = "".join((start, *parts))
+    assert "".join("".join(runs(html)).split()) == text_of(html)
+
+
+@pytest.mark.parametrize("end", ["</body>", "</html>", "</heedful-fragment>", "</body></html>"])
+def test_text_behind_stray_end_tags(translator: Translator, end: str) -> None:
+    assert runs(f"One.{end}Two <b>three</b>.<p>Four") == ["One.", "Two three.", "Four"]
+    assert echoed(f"<p>one</p>{end}<p>two</p>", translator, upper=True) == "<p>ONE</p><p>TWO</p>"
+
+
+def test_text_behind_a_document_is_translated_too(translator: Translator) -> None:
+    page = "<!DOCTYPE html><html><body><p>one</p></body></html>"
+    assert echoed(f"{page}two", translator, upper=True) == page.replace("one", "ONE") + "TWO"
+    assert echoed(f"{page}<!--c--><p>two</p>", translator, upper=True) == f"{page}<!--c--><p>TWO</p>".replace(
+        "one", "ONE"
+    )
+
+
+@pytest.mark.parametrize("between", ["<!--x-->", "<!-- -->", "<![CDATA[x]]>", "<?x?>", "\0"])
+def test_sentences_with_only_a_comment_between_them(translator: Translator, between: str) -> None:
+    document = HtmlDocument(f"I see the dog.{between}The cat sees me.", translator)
+    assert len(document.segments) == 2
+    assert document.segments[1].text == "The cat sees me."
+
+
+@pytest.mark.parametrize("html", ["un<!--x-->happy", "$1000.<!-- -->50", "example.<!-- -->com", "dog.<!--x--> The"])
+def test_a_comment_inside_a_word_adds_nothing(html: str) -> None:
+    assert runs(html) == [re.sub("<!--.*?-->", "", html)]
+
+
 @settings(max_examples=60)
 @given(parts=st.lists(st.one_of(TAGS, WORDS), max_size=14))
 def test_every_tag_and_word_comes_back(translator: Translator, parts: list[str]) -> None:

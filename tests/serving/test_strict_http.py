@@ -82,6 +82,18 @@ def test_the_next_request_is_answered_where_the_framing_is_clear(port: int) -> N
     assert statuses(port, GET + POST + b"Content-Length: 2\r\n\r\n{}" + GET) == ([200, 400, 200], False)
 
 
+@pytest.mark.parametrize("version", [b"2.0", b"0.9", b"3.0", b"1.2", b"1.9"])
+def test_other_versions_of_http_are_refused_once(port: int, version: bytes) -> None:
+    assert statuses(port, GET.replace(b"1.1", version, 1) + GET) == ([400], True)
+    assert statuses(port, b"PRI * HTTP/%s\r\n\r\nSM\r\n\r\n" % version) == ([400], True)
+    assert statuses(port, b"GET /health\r\n\r\n") == ([400], True)
+
+
+def test_two_origins_are_refused(port: int) -> None:
+    one = b"Origin: http://localhost\r\n"
+    assert statuses(port, GET[:-2] + one + b"Origin: http://evil.example\r\n\r\n") == ([400], True)
+
+
 def test_a_chunked_request_is_the_last_of_its_connection(port: int) -> None:
     assert statuses(port, POST + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n" + GET) == ([400], True)
     assert statuses(port, POST + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\n" + GET) == ([400], True)

@@ -69,13 +69,26 @@ def test_a_link_to_a_directory_may_not(tmp_path: Path) -> None:
 
 
 def test_a_damaged_directory_of_a_run_may_be_replaced(tmp_path: Path) -> None:
-    """A truncated file, a manifest that is not whole: the marker of the run says whose it is."""
+    """A truncated or missing file: the marker of the run and the manifest say whose it is."""
     (tmp_path / MARKER).write_bytes(marker_bytes())
     path = written(tmp_path / "best")
     (path / "a").write_text("")
-    (path / "MANIFEST.json").write_text("{")
+    assert may_replace(path, NAMES)
+    (path / "a").unlink()
     assert may_replace(path, NAMES)
     (path / "notes").write_text("mine")
+    assert not may_replace(path, NAMES)
+
+
+@pytest.mark.parametrize("manifest", [None, "{", '{"files": {}, "digest": ""}'])
+def test_the_names_of_files_in_a_run_prove_nothing(tmp_path: Path, manifest: str | None) -> None:
+    """The user's own files, under the names that heedful uses, in a run of heedful's."""
+    (tmp_path / MARKER).write_bytes(marker_bytes())
+    path = tmp_path / "model"
+    path.mkdir()
+    (path / "a").write_text("mine")
+    if manifest is not None:
+        (path / "MANIFEST.json").write_text(manifest)
     assert not may_replace(path, NAMES)
 
 

@@ -11,6 +11,7 @@ import math
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NoReturn
 
 from heedful.allocator import keep_memory
@@ -342,7 +343,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _say(message: str, exit_code: int) -> int:
-    print(f"heedful: {message}", file=sys.stderr)
+    with suppress(OSError, ValueError):  # nobody reads stderr any more: the exit code still says it
+        print(f"heedful: {message}", file=sys.stderr, flush=True)
     return exit_code
 
 

@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import json
 import logging
+import os
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -43,7 +44,8 @@ def translate(arguments: argparse.Namespace) -> None:
     [translator], choice = load_all([arguments.model], use, *which)
     chunk_lines = 1 if interactive else _CHUNK
     search = {"beam": arguments.beam, "alpha": arguments.alpha, "n_best": arguments.n_best or 1}
-    with output(arguments.output, arguments.input) as stream:
+    inputs = () if arguments.input is None else (arguments.input,)
+    with output(arguments.output, *inputs) as stream:
         for number, line, result in translated(translator, lines, chunk_lines, **search):
             if number == 1 and arguments.engine == "auto":  # not before what may be wrong with the input is said
                 print(choice, file=sys.stderr)
@@ -101,13 +103,16 @@ def render(number: int, line: str, result: Translation, arguments: argparse.Name
 
 
 @contextlib.contextmanager
-def output(name: str | None, *inputs: str | None) -> Iterator[TextIO]:
-    """Open standard output, or a file that appears when it is complete. The inputs are never overwritten."""
+def output(name: str | None, *inputs: str) -> Iterator[TextIO]:
+    """Open standard output, or a file that appears when it is complete.
+
+    The inputs, which are standard input where none are given, are never overwritten.
+    """
     if name is None:
         yield sys.stdout
         return
     path = Path(name)
-    if path.is_file() and any(given and Path(given).is_file() and path.samefile(given) for given in inputs):
+    if path.is_file() and (_is_one_of(path, inputs) if inputs else _is_standard_input(path)):
         raise UsageError(f"--output {name} is one of the input files. Choose another name.")
     if not name or path.is_dir():
         raise UsageError(f'--output takes the name of a file, not "{name}".')
@@ -119,6 +124,18 @@ def output(name: str | None, *inputs: str | None) -> Iterator[TextIO]:
         return
     with new_file(path) as beside, beside.open("w", encoding="utf-8", newline="\n") as stream:
         yield stream
+
+
+def _is_one_of(path: Path, names: tuple[str, ...]) -> bool:
+    return any(Path(name).is_file() and path.samefile(name) for name in names)
+
+
+def _is_standard_input(path: Path) -> bool:
+    """Whether standard input is read from this file (`< FILE`)."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(sys.stdin.fileno()))
+    except (OSError, ValueError, AttributeError):  # closed, or not a file at all
+        return False
 
 
 def _again(first: str | None, rest: Iterator[str]) -> Iterator[str]:

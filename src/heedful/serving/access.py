@@ -77,7 +77,7 @@ class Access:
 
     def client(self, scope: Scope) -> str:
         """Return the address of the client: behind trusted proxies, the rightmost address that is not one of them."""
-        client = peer = (scope.get("client") or ("unknown",))[0]
+        client = peer = _peer(scope)
         if not self._is_trusted(peer):
             return client
         forwarded = Headers(scope=scope).getlist("x-forwarded-for")
@@ -92,7 +92,7 @@ class Access:
     def scheme(self, scope: Scope) -> str:
         """Return http or https: behind a trusted proxy, that of the client's connection to the proxy."""
         given = Headers(scope=scope).get("x-forwarded-proto", "")
-        peer = (scope.get("client") or ("unknown",))[0]
+        peer = _peer(scope)
         return given if given in ("http", "https") and self._is_trusted(peer) else str(scope["scheme"])
 
     def _is_trusted(self, text: str) -> bool:
@@ -104,7 +104,7 @@ class Access:
         address = _address(self.client(scope))
         if address is None or not address.is_loopback:
             return False
-        peer, headers = (scope.get("client") or (_UNKNOWN,))[0], Headers(scope=scope)
+        peer, headers = _peer(scope), Headers(scope=scope)
         says_client = self._is_trusted(peer) and "x-forwarded-for" in headers
         return says_client or not any(name in headers for name in _FORWARDING)
 
@@ -131,10 +131,18 @@ def rate_limit_group(client: str) -> str:
     return client if address is None else str(address)
 
 
+def _peer(scope: Scope) -> str:
+    """Return the address of the socket's other end, without the zone that the system adds to fe80::1%eth0."""
+    peer = str((scope.get("client") or (_UNKNOWN,))[0])
+    return peer.partition("%")[0] if ":" in peer else peer
+
+
 def _address(text: str) -> Address | None:
-    """Return the IP address; an IPv4 address that is mapped to IPv6 is IPv4."""
+    """Return the IP address; an IPv4 address that is mapped to IPv6 is IPv4. One with a zone is not accepted."""
+    if "%" in text:
+        return None
     try:
-        address = ipaddress.ip_address(text.partition("%")[0])
+        address = ipaddress.ip_address(text)
     except ValueError:
         return None
     return (address.ipv4_mapped or address) if isinstance(address, ipaddress.IPv6Address) else address

@@ -6,15 +6,20 @@ import html
 import re
 import textwrap
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from heedful.serving.markup import html_runs
+from heedful.serving.requests import RequestError
 from heedful.text.sentences import split_sentences
 
 EXTENSIONS = (".txt", ".html", ".srt")
 _LINE = re.compile(r"[^\r\n]+|[\r\n]+")
-_TIMING = re.compile(r"\s*\d+:\d\d:\d\d[,.]\d+\s*-->\s*\d+:\d\d:\d\d[,.]\d+")
+_WHOLE_LINE = re.compile(r"[^\r\n]*+(?:\r\n?|\n)|[^\r\n]++")
+_LINE_END = re.compile(r"\r\n?|\n")
+_TIME = r"(?:\d+:)?\d{1,2}:\d\d(?:[,.]\d+)?"  # hours and milliseconds may be missing
+_TIMING = re.compile(rf"\s*{_TIME}\s*-->\s*{_TIME}")
+_NUMBER = re.compile(r"\s*\d+\s*")
 _SRT_TAG = re.compile(r"(</?(?:[ibu]|font)(?:\s[^<>]*)?>)", re.IGNORECASE)
 _SRT_PREFIX = re.compile(r"(?:\{\\[^{}]*\})*(?:[-–—]\s*)?")  # a position such as {\an8}; the dash of a speaker
 _SPEAKER = re.compile(r"\s*[-–—]\s*\S")
@@ -37,7 +42,7 @@ class Document(NamedTuple):
         """Return the file with the translations in place of the texts."""
         parts = list(self.parts)
         for place, text in zip(self.translated, translations, strict=True):
-            parts[place] = _wrapped(html.unescape(text), len(parts[place].splitlines())) if self.is_srt else text
+            parts[place] = _like(parts[place], html.unescape(text)) if self.is_srt else text
         return "".join(parts)
 
 
@@ -80,36 +85,31 @@ def _add(document: Document, part: str) -> None:
 def _srt(text: str) -> Document:
     """Numbers, timings and blank lines stay. The lines of a cue are one text, except that each speaker has his own."""
     document = Document([], [], is_html=True, is_srt=True)
-    for lines in _srt_blocks(text.splitlines(keepends=True)):
-        if not _TIMING.match(lines[0]):
-            document.parts.extend(lines)
-            continue
-        document.parts.append(lines[0])
-        for utterance in _utterances(lines[1:]):
+    lines = _WHOLE_LINE.findall(text)
+    timings = [place for place, line in enumerate(lines) if _TIMING.match(line)]
+    if not timings:
+        raise RequestError(
+            "Invalid request: the file has no subtitles. Each needs a line such as 00:00:01,000 --> 00:00:02,000."
+        )
+    # A line of digits directly before a timing is its number. A cue runs until the next number, or timing without one.
+    starts = [place - 1 if place and _NUMBER.fullmatch(lines[place - 1]) else place for place in timings]
+    document.parts.extend(lines[: starts[0]])
+    for start, timing, end in zip(starts, timings, [*starts[1:], len(lines)], strict=True):
+        document.parts.extend(lines[start : timing + 1])
+        for utterance in _utterances(lines[timing + 1 : end]):
             prefix = _SRT_PREFIX.match(utterance)
-            start = prefix.end() if prefix else 0
-            document.parts.append(utterance[:start])
-            _add(document, utterance[start:])
+            length = prefix.end() if prefix else 0
+            document.parts.append(utterance[:length])
+            _add(document, utterance[length:])
     return document
 
 
-def _srt_blocks(lines: list[str]) -> Iterator[list[str]]:
-    """Yield each timing with the text below it, and every other line by itself."""
-    place = 0
-    while place < len(lines):
-        end = place + 1
-        if _TIMING.match(lines[place]):
-            while end < len(lines) and lines[end].strip() and not _TIMING.match(lines[end]):
-                end += 1
-        yield lines[place:end]
-        place = end
-
-
 def _utterances(lines: list[str]) -> list[str]:
-    """Return the lines of each speaker, joined: in linear time, because a file may have any number of lines."""
+    """Return the lines of each speaker and paragraph, joined: in linear time, because a file may have many lines."""
     found: list[list[str]] = []
-    for line in lines:
-        if found and not _SPEAKER.match(line):
+    for before, line in zip(["", *lines], lines, strict=False):
+        is_new = _SPEAKER.match(line) or bool(before.strip()) != bool(line.strip())
+        if found and not is_new:
             found[-1].append(line)
         else:
             found.append([line])
@@ -120,6 +120,12 @@ def _srt_to_html(text: str) -> str:
     """Escape everything but the tags that subtitles have."""
     parts = _SRT_TAG.split(text)  # every second one is a tag
     return "".join(part if place % 2 else html.escape(part, quote=False) for place, part in enumerate(parts))
+
+
+def _like(original: str, text: str) -> str:
+    """Break a text into the lines of the original, with its line ends."""
+    ends = _LINE_END.findall(original)
+    return _wrapped(text, len(ends) + 1).replace("\n", ends[0] if ends else "\n")
 
 
 def _wrapped(text: str, lines: int) -> str:

@@ -11,20 +11,20 @@ from urllib.parse import quote
 
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import JSONResponse, Response
-from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
-from starlette.types import Message
 
 from heedful.serving.batcher import OverloadError
 from heedful.serving.file_formats import EXTENSIONS, Document, read_document
 from heedful.serving.file_store import FileStore
 from heedful.serving.limits import Limits
+from heedful.serving.multipart import parse_multipart
 from heedful.serving.requests import RequestError, TranslateRequest, missing
 from heedful.serving.schema import ERRORS, FILE, multipart
 from heedful.serving.service import AUTO, TranslationService
 
 _FIELDS_BYTES = 20_000  # of a form, beside its file
+_MOST_PARTS = 11  # of a form: its fields and one file
 _TOKENS_PER_CHARACTER = 5  # at most: four bytes, and a border of words
 _ATTEMPTS = 10  # while the server is busy, for each part of a file after the first
 _LONGEST_STEM = 100  # characters of a file's name
@@ -79,34 +79,35 @@ def add_file_routes(app: FastAPI, service: TranslationService) -> None:
 async def read_file_request(request: Request, limits: Limits) -> FileRequest:
     """Read the form. Its bytes are counted while they arrive, and reading stops at the limit."""
     too_large = RequestError(f"The file is larger than {limits.file:,} bytes, the limit of this server.", 413)
-    most, size = limits.file + _FIELDS_BYTES, 0
+    most = limits.file + _FIELDS_BYTES
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and int(declared[:18]) > most:
         raise too_large
 
-    if not request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
+    content_type = request.headers.get("content-type", "")
+    if not content_type.lower().startswith("multipart/form-data"):
         raise missing("file")  # before anything is parsed
 
-    async def counted() -> Message:
-        nonlocal size
-        message = await request.receive()
-        size += len(message.get("body", b""))
-        if size > most:
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > most:
             raise too_large
-        return message
-
-    async with Request(request.scope, counted).form(max_files=1, max_fields=10, max_part_size=_FIELDS_BYTES) as form:
-        file, source, target = form.get("file"), form.get("source"), form.get("target")
-        request.app.state.access.check_key(request.headers, {**request.query_params, "api_key": form.get("api_key")})
-        content = await file.read() if isinstance(file, UploadFile) else b""
-    if len(content) > limits.file:
-        raise too_large
-    if not isinstance(file, UploadFile):
+    parts = await asyncio.to_thread(parse_multipart, bytes(body), content_type, _MOST_PARTS)
+    fields = {part.name: bytes(part.content).decode("utf-8", "replace") for part in parts if part.filename is None}
+    request.app.state.access.check_key(request.headers, {**request.query_params, **fields})
+    files = [part for part in parts if part.filename is not None]
+    if len(files) > 1:
+        raise RequestError("Invalid request: more than one file. Send each file in a request of its own.")
+    if not files or files[0].name != "file":
         raise missing("file")
-    for name, value in (("source", source), ("target", target)):
-        if not value:
+    file = files[0]
+    if len(file.content) > limits.file:
+        raise too_large
+    for name in ("source", "target"):
+        if not fields.get(name):
             raise missing(name)
-    return _checked(FileRequest(content, file.filename or "", str(source), str(target)))
+    return _checked(FileRequest(bytes(file.content), file.filename or "", fields["source"], fields["target"]))
 
 
 def _checked(asked: FileRequest) -> FileRequest:

@@ -7,6 +7,7 @@ back into its translation.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +15,7 @@ from lxml import etree
 
 from heedful.errors import InputError
 from heedful.serving.inline import Node, Run, escape
-from heedful.text.sentences import ENDS, ENDS_AT_ONCE
+from heedful.text.sentences import CLOSES, ENDS, ENDS_AT_ONCE
 
 
 def _names(names: str) -> frozenset[str]:
@@ -34,11 +35,14 @@ _BOOLEAN = _names(
     "allowfullscreen async autofocus autoplay checked controls default defer disabled hidden inert ismap itemscope "
     "loop multiple muted nomodule novalidate open playsinline readonly required reversed selected"
 )  # attributes that are written without a value
-_LINE_END = re.compile(r"[ \t]*[\r\n]\s*")  # white space like any other
+# White space like any other. Possessive, and never matched from the middle of a run of spaces: linear time.
+_LINE_END = re.compile(r"(?<![ \t])[ \t]*+[\r\n]\s*+")
 _DOCUMENT = re.compile(r"(?:\s|<!--.*?-->|<\?.*?>)*+<(?:!doctype|html|head|body)\b", re.I | re.S)
 _ROOT = "heedful-fragment"
+_PAGE = _names("html head body")
 _DEEPEST = 30  # inline elements in each other; what is deeper is taken for blocks
 _LONGEST_NAME = 60  # characters of an untranslated span that the model reads as words of its sentence
+_SENTENCE_BEFORE = re.compile(rf"[{re.escape(ENDS)}][{re.escape(CLOSES)}]*\Z")
 _SENTENCE_END = re.compile(f"[{re.escape(ENDS + ENDS_AT_ONCE)}]")
 
 
@@ -46,11 +50,16 @@ def parse_html(text: str) -> list[str | Run]:
     """Markup that stays as it is, and runs of text with their inline elements, in order."""
     is_document = _DOCUMENT.match(text) is not None
     root = _tree(text if is_document else f"<{_ROOT}>{text}")
-    builder = _Builder(_inline_elements(root), text.lower())
-    if is_document:
-        builder.document(root)
-    elif (fragment := root.find(f".//{_ROOT}")) is not None:
-        builder.content(fragment)
+    if root is None:  # a doctype or comments, and nothing else
+        return [text]
+    # Text behind </html> is in a second tree beside the first.
+    nodes = [*list(root.itersiblings(preceding=True))[::-1], root, *root.itersiblings()]
+    inline = {element for node in nodes for element in _inline_elements(node)}
+    builder = _Builder(inline, text.lower(), is_document, None if is_document else root.find(f".//{_ROOT}"))
+    if is_document and "<!doctype" in builder.source and (doctype := root.getroottree().docinfo.doctype):
+        builder.parts.append(doctype)
+    for node in nodes:
+        builder.add(node)
     return builder.parts
 
 
@@ -58,7 +67,7 @@ def _tree(text: str) -> Any:
     # As bytes: text with an encoding declaration would be refused. NUL would end it.
     parser = etree.HTMLParser(encoding="utf-8", huge_tree=True)
     root = etree.fromstring(text.replace("\0", "\ufffd").encode("utf-8"), parser)
-    if root is None or any(entry.level >= etree.ErrorLevels.FATAL for entry in parser.error_log):
+    if any(entry.level >= etree.ErrorLevels.FATAL for entry in parser.error_log):
         raise InputError("The HTML cannot be read: its elements are nested too deeply. Send it in smaller parts.")
     return root
 
@@ -79,31 +88,19 @@ def _inline_elements(root: Any) -> set[Any]:
 class _Builder:
     inline: set[Any]
     source: str  # in lower case
+    is_document: bool
+    wrapper: Any  # the element that we put around a fragment
     parts: list[str | Run] = field(default_factory=list)
     text: list[str] = field(default_factory=list)  # of the run
     length: int = 0
     nodes: list[Node] = field(default_factory=list)
     open: list[Node] = field(default_factory=list)
+    is_behind_comment: bool = False
+    written: set[Any] = field(default_factory=set)  # blocks whose start tag is in `parts`
+    pages: Counter[str] = field(default_factory=Counter)  # how many <html>, <head> and <body> there were
 
-    def document(self, root: Any) -> None:
-        """A document with its doctype and what stands before and after the root; implied tags are not added."""
-        before, after = list(root.itersiblings(preceding=True))[::-1], list(root.itersiblings())
-        if "<!doctype" in self.source and (doctype := root.getroottree().docinfo.doctype):
-            self.parts.append(doctype)
-        self.parts.extend(markup(node) for node in before)
-        self._walk(root)
-        self._flush()
-        self.parts.extend(markup(node) for node in after)
-
-    def content(self, fragment: Any) -> None:
-        self._add(fragment.text)
-        for child in fragment:
-            self._walk(child)
-            self._add(child.tail)
-        self._flush()
-
-    def _walk(self, element: Any) -> None:
-        """Not recursive: elements may be nested deeper than Python's stack."""
+    def add(self, element: Any) -> None:
+        """Add a node with all its content. Not recursive: elements may be nested deeper than Python's stack."""
         stack: list[tuple[str, Any]] = [("enter", element)]
         while stack:
             step, node = stack.pop()
@@ -117,11 +114,19 @@ class _Builder:
                 for child in reversed(node):
                     stack += [("text", child.tail), ("enter", child)]
                 stack.append(("text", node.text))
+        self._flush()
 
     def _add(self, text: str | None) -> None:
-        if text:
-            self.text.append(_LINE_END.sub(" ", text))
-            self.length += len(self.text[-1])
+        if not text:
+            return
+        if self.is_behind_comment and text[0].isalpha() and not text[0].islower() and self._is_behind_sentence():
+            text = f" {text}"  # otherwise "dog.<!-- -->The" would be taken for one word
+        self.is_behind_comment = False
+        self.text.append(_LINE_END.sub(" ", text))
+        self.length += len(self.text[-1])
+
+    def _is_behind_sentence(self) -> bool:
+        return _SENTENCE_BEFORE.search("".join(self.text[-2:])[-10:]) is not None
 
     def _whole(self, node: Any) -> bool:
         """Whether it was added with all its content: comments, empty elements and what is not translated."""
@@ -134,7 +139,7 @@ class _Builder:
             return True
         if is_element and node.tag == "br" and self.text and self.text[-1][-1:].strip():
             self._add(" ")  # the words before and after it are two
-        start = self.length
+        start, self.is_behind_comment = self.length, not is_element
         if is_element and node.tag not in _EMPTY:
             text = str(node.xpath("string()"))
             if len(text) <= _LONGEST_NAME:
@@ -149,17 +154,25 @@ class _Builder:
             self.open.append(node)
         else:
             self._flush()
-            self.parts.append(start_tag(element) if self._is_in_source(element) else "")
+            if self._is_in_source(element):
+                self.written.add(element)
+                self.parts.append(start_tag(element))
 
     def _leave(self, element: Any) -> None:
         if element in self.inline:
             self.open.pop().end = self.length
         else:
             self._flush()
-            self.parts.append(end_tag(element) if self._is_in_source(element) else "")
+            self.parts.append(end_tag(element) if element in self.written else "")
 
     def _is_in_source(self, element: Any) -> bool:
-        return element.tag not in ("html", "head", "body", "p") or f"<{element.tag}" in self.source
+        """Whether the page has this tag: the parser adds those that are implied."""
+        if element is self.wrapper:
+            return False
+        if element.tag in _PAGE:
+            self.pages[element.tag] += 1
+            return self.is_document and self.source.count(f"<{element.tag}") >= self.pages[element.tag]
+        return element.tag != "p" or "<p" in self.source
 
     def _nodes(self) -> list[Node]:
         return self.open[-1].children if self.open else self.nodes

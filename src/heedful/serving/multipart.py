@@ -26,14 +26,15 @@ class Part:
 class _Collector:
     """Receives the parser's callbacks and builds the list of parts."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int) -> None:
+        self.most = most
         self.parts: list[Part] = []
         self.is_complete = False
         self._header_name, self._header_value = bytearray(), bytearray()
 
     def on_part_begin(self) -> None:
-        if len(self.parts) == MAX_PARTS:
-            raise RequestError(f"The multipart form has more than {MAX_PARTS:,} parts.")
+        if len(self.parts) == self.most:
+            raise RequestError(f"The multipart form has more than {self.most:,} parts.")
         self.parts.append(Part())
 
     def on_header_field(self, data: bytes, start: int, end: int) -> None:
@@ -67,10 +68,10 @@ class _Collector:
         self.is_complete = True
 
 
-def parse_multipart(body: bytes, content_type: str) -> list[Part]:
+def parse_multipart(body: bytes, content_type: str, most: int = MAX_PARTS) -> list[Part]:
     """Return the parts of a form in order. Takes linear time: a nested form is never parsed."""
     _, options = parse_options_header(content_type)
-    collector = _Collector()
+    collector = _Collector(most)
     names = ("part_begin", "header_field", "header_value", "header_end", "headers_finished", "part_data", "end")
     try:
         parser = MultipartParser(

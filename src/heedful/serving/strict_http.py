@@ -12,7 +12,7 @@ MAX_HEAD = 16_384  # bytes of the request line and the headers
 MAX_CHUNKS = 4_000  # of a body: each costs as much as kilobytes of data
 # A line feed without carriage return, a carriage return without line feed, or a header continued on the next line.
 _BAD_LINE_END = re.compile(rb"(?<!\r)\n|\r(?!\n|\Z)|\r\n[ \t]")
-_ONCE = (b"content-length", b"transfer-encoding", b"host")
+_ONCE = (b"content-length", b"transfer-encoding", b"host", b"origin")
 
 
 class StrictConnection(h11.Connection):
@@ -54,6 +54,8 @@ def _check_head(received: bytes) -> None:
 
 
 def _check_request(request: h11.Request) -> None:
+    if request.http_version not in (b"1.0", b"1.1"):
+        raise h11.RemoteProtocolError("a version of HTTP that is not spoken here")
     headers = dict(request.headers)
     if b"transfer-encoding" in headers and (b"content-length" in headers or request.http_version != b"1.1"):
         raise h11.RemoteProtocolError("two lengths of one body")

@@ -30,7 +30,7 @@ def write_manifest(directory: Path) -> None:
 
 def verify_manifest(directory: Path, required: tuple[str, ...], error: type[InputError]) -> dict[str, str]:
     """Check every byte and return the SHA-256 of each file; raise `error`, naming the file that is wrong."""
-    files = _read(directory, error)
+    files = read_manifest(directory, error)
     for name in required:
         if name not in files:
             raise error(
@@ -51,7 +51,8 @@ def verify_manifest(directory: Path, required: tuple[str, ...], error: type[Inpu
     return {name: facts["sha256"] for name, facts in files.items()}
 
 
-def _read(directory: Path, error: type[InputError]) -> dict[str, dict[str, Any]]:
+def read_manifest(directory: Path, error: type[InputError]) -> dict[str, dict[str, Any]]:
+    """Return the manifest's entry for each file. The files themselves may be damaged; the manifest may not."""
     path = directory / MANIFEST
     try:
         if path.is_symlink():

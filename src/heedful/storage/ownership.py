@@ -1,8 +1,8 @@
 """What heedful may replace or delete: only what it wrote itself.
 
-A directory outside a run is heedful's if its MANIFEST.json verifies and lists every file in it. A run is heedful's if
-it has the marker that a trainer writes before anything else; the directories inside it, which may be damaged, are then
-recognised by the names of their files. Links are never followed to replace or delete something: the run directory
+A directory is heedful's if its MANIFEST.json lists every file in it. Outside a run the files must also be those of the
+manifest; a run is heedful's if it has the marker that a trainer writes before anything else, and a damaged file of a
+directory inside it may be replaced. Links are never followed to replace or delete something: the run directory
 itself may be a link, a link inside it is an error.
 """
 
@@ -16,7 +16,7 @@ from pathlib import Path
 from heedful.errors import InputError, UsageError
 from heedful.files import holds_only, is_empty, read_at_most, write_durably
 from heedful.storage.file_names import MANIFEST, MARKER
-from heedful.storage.manifest import verify_manifest
+from heedful.storage.manifest import read_manifest, verify_manifest
 from heedful.version import __version__
 
 RUN, LAB = "run", "lab"
@@ -52,15 +52,18 @@ def may_replace(directory: Path, names: Collection[str]) -> bool:
     """Return whether heedful wrote every file in this directory. Only then may a new version replace it."""
     if not holds_only(directory, {*names, MANIFEST}):
         return False
-    return is_ours(directory.parent) or _verifies(directory)
+    return _is_listed(directory, may_be_damaged=is_ours(directory.parent))
 
 
-def _verifies(directory: Path) -> bool:
+def _is_listed(directory: Path, may_be_damaged: bool) -> bool:
+    """Whether the manifest names every file. Where one may be damaged, one may also be missing."""
     try:
-        listed = verify_manifest(directory, (), InputError)
+        listed = set(read_manifest(directory, InputError))
+        if not may_be_damaged:
+            verify_manifest(directory, tuple(listed), InputError)
     except InputError:
         return False
-    return {path.name for path in directory.iterdir()} == {*listed, MANIFEST}
+    return {path.name for path in directory.iterdir()} <= {*listed, MANIFEST}
 
 
 def require_no_links(paths: Iterable[Path]) -> None:

@@ -16,8 +16,9 @@ ENDS = ".!?…؟۔।॥։"
 ENDS_AT_ONCE = "。！？"
 CLOSES = "\"'”’»)]」』）"
 _CLOSES = f"[{re.escape(CLOSES)}]*+"
+_SPACE = r"[\s\0\ufffd]"  # NUL, and what takes its place, stand between words like a space
 # Possessive, and never matched from the middle of a run: linear time for a million dots.
-_END = re.compile(rf"(?<![{ENDS}])[{ENDS}]++{_CLOSES}(?P<space>\s+)|[{ENDS_AT_ONCE}]++{_CLOSES}\s*")
+_END = re.compile(rf"(?<![{ENDS}])[{ENDS}]++{_CLOSES}(?P<space>{_SPACE}+)|[{ENDS_AT_ONCE}]++{_CLOSES}\s*")
 _SHORT = re.compile(r"(?:^|\W)(\w{1,2})\.$")  # before the full stop in J. or 3., Mr. or 13.
 _WORD = re.compile(r"\s*\S+\s*")
 

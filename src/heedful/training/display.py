@@ -139,4 +139,11 @@ def _bar() -> Any:
         MofNCompleteColumn(table_column=Column(no_wrap=True)),
         TextColumn("{task.fields[figures]}", table_column=Column(no_wrap=True)),
     )
-    return Progress(*columns, console=Console(stderr=True), expand=True)
+
+    class Quiet(Console):
+        """A console whose reader may leave: rich would end the process with exit code 1 and no message."""
+
+        def on_broken_pipe(self) -> None:
+            self.quiet = True
+
+    return Progress(*columns, console=Quiet(stderr=True), expand=True)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from heedful.errors import CheckpointError
-from heedful.files import disk_errors, flush
+from heedful.files import disk_errors, flush, read_at_most
+from heedful.locks import take_lock
 from heedful.storage.ownership import marker_bytes
 from heedful.storage.run_directory import RunDirectory
 
@@ -45,27 +45,19 @@ def locked(run: RunDirectory) -> Iterator[None]:
 
 
 def _open_and_lock(run: RunDirectory) -> int:
-    """Open and lock the marker. The process that held the lock may have removed it meanwhile; then try again."""
-    while True:
-        with disk_errors(run.marker):
-            descriptor = os.open(run.marker, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            number = _holder(descriptor)
-            os.close(descriptor)
-            raise CheckpointError(
-                f"Another process (PID {number}) is training in {run.path}. "
-                "Wait for it, stop it, or choose another --out."
-            ) from None
-        with suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(descriptor), os.stat(run.marker, follow_symlinks=False)):
-                return descriptor
-        os.close(descriptor)
+    """Lock the marker, or raise CheckpointError with the PID of the process that holds the lock."""
+    with disk_errors(run.marker):
+        descriptor = take_lock(run.marker)
+    if descriptor is None:
+        raise CheckpointError(
+            f"Another process (PID {_holder(run)}) is training in {run.path}. "
+            "Wait for it, stop it, or choose another --out."
+        )
+    return descriptor
 
 
-def _holder(descriptor: int) -> str:
+def _holder(run: RunDirectory) -> str:
     try:
-        return str(json.loads(os.pread(descriptor, 1_000, 0))["process"])
-    except (ValueError, KeyError, TypeError):
+        return str(json.loads(read_at_most(run.marker, 1_000))["process"])
+    except (OSError, ValueError, KeyError, TypeError):
         return "unknown"

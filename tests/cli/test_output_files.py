@@ -1,0 +1,50 @@
+"""What `--output` and `--out` do to files that are there already, or that another process is writing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from tasks import Outcome
+
+
+def command(*arguments: str | Path) -> list[str]:
+    return [sys.executable, "-m", "heedful", *map(str, arguments)]
+
+
+def run(*arguments: str | Path, **options: object) -> Outcome:
+    """The program in a process of its own, with a real standard input."""
+    done = subprocess.run(command(*arguments), capture_output=True, text=True, timeout=600, **options)  # type: ignore[call-overload]
+    return Outcome(done.returncode, done.stdout, done.stderr)
+
+
+def test_two_translations_into_one_file(model: Path, tmp_path: Path) -> None:
+    """The first succeeds with its own lines, the second is refused at once, and the old file is there until then."""
+    out = tmp_path / "out.txt"
+    out.write_text("old\n")
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command("translate", model, "--output", out), stdin=pipe, stderr=pipe, text=True) as first:
+        while not list(tmp_path.glob(".unfinished-*")):
+            assert first.poll() is None
+            time.sleep(0.02)
+        second = run("translate", model, "--output", out, input="a\n")
+        assert (second.code, second.out) == (2, "")
+        assert second.err.startswith(f"heedful: Another process is writing {out}.")
+        assert out.read_text() == "old\n"
+        first.communicate("a b\nb a\nc\n", timeout=600)
+        assert first.returncode == 0
+    assert len(out.read_text().splitlines()) == 3
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_standard_input_is_not_overwritten(model: Path, tmp_path: Path) -> None:
+    both = tmp_path / "both.txt"
+    both.write_text("a b\n")
+    with both.open() as stdin:
+        refused = run("translate", model, "--output", both, stdin=stdin)
+    assert (refused.code, both.read_text()) == (2, "a b\n")
+    assert f"--output {both} is one of the input files" in refused.err
+    with both.open() as stdin:
+        assert run("translate", model, "--output", tmp_path / "other.txt", stdin=stdin).code == 0

@@ -74,7 +74,7 @@ def _text(found: Comparison) -> Iterator[str]:
 
 def _sentence(pair: SentencePair) -> Iterator[str]:
     yield ""
-    yield f"  line {pair.line:,}: {pair.difference:+.1f}"
+    yield f"  line {pair.line:,}: {pair.difference:+.1f} chrF"
     if pair.source is not None:
         yield f"     source  {pair.source}"
     yield f"  reference  {pair.reference}"

@@ -90,7 +90,7 @@ class _Tested(NamedTuple):
 
 
 def _paired_test(
-    kind: str, a: Sequence[str], b: Sequence[str], references: Sequence[str], tokenize: str, lowercase: bool
+    kind: str, first: Sequence[str], second: Sequence[str], references: Sequence[str], tokenize: str, lowercase: bool
 ) -> dict[str, _Tested]:
     """Run the test "bs" or "ar" for each metric, by sacreBLEU's name of it."""
     # force: no warning about tokenized text, which tokenize="none" expects.
@@ -98,12 +98,10 @@ def _paired_test(
         "BLEU": sacrebleu.BLEU(tokenize=tokenize, lowercase=lowercase, force=True),
         "chrF": sacrebleu.CHRF(lowercase=lowercase),
     }
-    systems: list[tuple[str, Sequence[str]]] = [("A", list(a)), ("B", list(b))]
+    systems: list[tuple[str, Sequence[str]]] = [("A", list(first)), ("B", list(second))]
     signatures, columns = PairedTest(systems, metrics, [list(references)], test_type=kind)()
-    return {
-        name: _Tested(*(cell for cell in columns[name] if isinstance(cell, Result)), str(signature))
-        for name, signature in signatures.items()
-    }
+    results = {name: [cell for cell in columns[name] if isinstance(cell, Result)] for name in signatures}
+    return {name: _Tested(a, b, str(signatures[name])) for name, (a, b) in results.items()}
 
 
 def _system_score(result: Result) -> SystemScore:

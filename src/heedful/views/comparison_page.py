@@ -86,4 +86,4 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 def _sentence(pair: SentencePair) -> list[str]:
     source = [] if pair.source is None else [("source", pair.source)]
     texts = [*source, ("reference", pair.reference), (f"A {pair.chrf_a:.1f}", pair.a), (f"B {pair.chrf_b:.1f}", pair.b)]
-    return [f"<section><h3>Line {pair.line:,}: {pair.difference:+.1f}</h3>", *facts_list(texts), "</section>"]
+    return [f"<section><h3>Line {pair.line:,}: {pair.difference:+.1f} chrF</h3>", *facts_list(texts), "</section>"]

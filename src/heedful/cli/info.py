@@ -115,7 +115,7 @@ def run_facts(run: RunDirectory) -> Facts:
         "checkpoints": run.steps(),
         "validations": validations,
         "recipe": recipes.as_settings(recipe),
-        "diagnosis": diagnose(entries, recipe, run.path, finished),
+        "diagnosis": diagnose(entries, recipe, finished),
     }
 
 

@@ -14,7 +14,7 @@ import pytest
 from heedful.cli.main import build_parser
 from tasks import Program
 
-COMMANDS = ("train", "translate", "evaluate", "score", "average", "info", "treebank")
+COMMANDS = ("train", "translate", "compare", "evaluate", "score", "average", "info", "treebank")
 TESTED_ELSEWHERE = ("attend", "demo", "export", "import", "lab", "serve")
 
 

@@ -131,6 +131,13 @@ def test_short_is_a_brevity_penalty_below_95_percent(ratio: float, short: bool) 
     assert ("Outputs are too short" in said) is short
 
 
+def test_short_outputs_of_a_run_that_still_improves_call_for_more_steps() -> None:
+    said = diagnose(log((3.0, 5.0), (2.5, 10.0), (2.0, 15.0), (1.5, 20.0), ratio=0.5), RECIPE, finished=True)
+    assert "Outputs are too short: 0.50 words per reference word, a brevity penalty of 0.37." in said
+    assert said.endswith("--set training.steps=200.")
+    assert said.count(". ") == 2  # three sentences
+
+
 def test_an_unfinished_run_continues_as_it_is() -> None:
     said = diagnose(log((3.0, 5.0), (2.5, 10.0), (2.0, 15.0), (1.5, 20.0)), RECIPE, finished=False)
     assert said == (

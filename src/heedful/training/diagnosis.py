@@ -32,10 +32,12 @@ def diagnose(entries: Sequence[Entry], recipe: Recipe, finished: bool) -> str:
     finite = [entry for entry in validations if entry.get("nll") is not None]
     if len(finite) < FEWEST_VALIDATIONS:
         return _too_few(len(finite), recipe, finished)
-    trend, advice = (
-        _memorizing(entries, finite, recipe) or _improving(finite, recipe, finished) or _flat(finite, finished)
-    )
-    return f"{trend} {_too_short(finite[-1], recipe) or advice}"
+    memorizing, improving = _memorizing(entries, finite, recipe), _improving(finite, recipe, finished)
+    trend, advice = memorizing or improving or _flat(finite, finished)
+    if short := _too_short(finite[-1], recipe):
+        # While the model still improves, longer training is the first remedy.
+        return f"{trend} {short[0]} {advice if improving and not memorizing else short[1]}"
+    return f"{trend} {advice}"
 
 
 def _too_few(count: int, recipe: Recipe, finished: bool) -> str:
@@ -101,7 +103,7 @@ def _flat(validations: Sequence[Entry], finished: bool) -> tuple[str, str]:
     )
 
 
-def _too_short(last: Entry, recipe: Recipe) -> str | None:
+def _too_short(last: Entry, recipe: Recipe) -> tuple[str, str] | None:
     """The brevity penalty of BLEU, exp(1 − 1 / ratio), of the last validation."""
     ratio = last.get("length_ratio")
     if ratio is None or ratio >= 1:  # None: not logged, or not finite
@@ -110,6 +112,7 @@ def _too_short(last: Entry, recipe: Recipe) -> str | None:
     if penalty >= _BREVITY_PENALTY:
         return None
     return (
-        f"Outputs are too short: {ratio:.2f} words per reference word, a brevity penalty of {penalty:.2f}. Check that "
-        f"the training targets are complete, and translate with a larger --alpha than {recipe.decoding.alpha:g}."
+        f"Outputs are too short: {ratio:.2f} words per reference word, a brevity penalty of {penalty:.2f}.",
+        "Check that the training targets are complete, and translate with a larger --alpha than "
+        f"{recipe.decoding.alpha:g}.",
     )

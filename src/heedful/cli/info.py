@@ -23,6 +23,7 @@ from heedful.storage.manifest import verify_manifest
 from heedful.storage.model_directory import read_model
 from heedful.storage.run_directory import RunDirectory, is_run
 from heedful.text.tokenizer import Tokenizer
+from heedful.training.diagnosis import diagnose
 from heedful.training.progress import Progress
 from heedful.training.run_log import read_log
 from heedful.views.run_page import write_run_page
@@ -55,7 +56,8 @@ def info(arguments: argparse.Namespace) -> None:
 def _write_page(facts: Facts, page: Path) -> None:
     run = Path(facts["run"]["path"])
     entries = read_log(RunDirectory(run).log) if RunDirectory(run).log.is_file() else []
-    lines = [(name, text) for name, text in summary(facts) if name not in ("next", "")]
+    lines = [(name, text) for name, text in summary(facts) if name not in ("next", "diagnosis", "")]
+    lines.append(("diagnosis", facts["run"]["diagnosis"]))
     write_run_page(entries, f"Run {run.absolute().name}", lines, page)
     print(page)
 
@@ -102,16 +104,18 @@ def run_facts(run: RunDirectory) -> Facts:
     recipe = run.recipe()
     validations = [entry for entry in entries if entry["kind"] == "valid"]
     step = max((entry["step"] for entry in entries), default=0)
+    finished = _is_finished(step, validations, recipe)
     return {
         "path": str(run.path),
         "step": step,
         "steps": recipe.training.steps,
         "tokens": max((entry.get("tokens") or 0 for entry in entries), default=0),
         "seconds": max((entry.get("seconds") or 0.0 for entry in entries if entry["kind"] == "train"), default=0.0),
-        "finished": _is_finished(step, validations, recipe),
+        "finished": finished,
         "checkpoints": run.steps(),
         "validations": validations,
         "recipe": recipes.as_settings(recipe),
+        "diagnosis": diagnose(entries, recipe, finished),
     }
 
 
@@ -159,6 +163,8 @@ def summary(facts: Facts) -> Iterator[Line]:
     if facts.get("sha256"):
         yield "sha256", facts["sha256"][WEIGHTS]
     yield from _lines("next", _next(facts))
+    if run:
+        yield from _lines("diagnosis", wrap(run["diagnosis"], _SCREEN - _WIDTH, break_on_hyphens=False))
 
 
 def _lines(name: str, texts: Iterable[str]) -> Iterator[Line]:

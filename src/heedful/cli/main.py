@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import logging
-import math
 import os
 import sys
 from collections.abc import Sequence
@@ -15,6 +14,7 @@ from contextlib import suppress
 from typing import NoReturn
 
 from heedful.allocator import keep_memory
+from heedful.cli.argument_types import finite_number, whole_number
 from heedful.cli.openmp import set_spin_count
 from heedful.errors import HeedfulError, InputError, MachineError, UsageError, is_out_of_memory, nearest
 from heedful.files import DISK_ERRORS
@@ -46,6 +46,7 @@ def build_parser() -> tuple[_Parser, dict[str, _Parser]]:
         ),
         "translate": (_translate_options, "translate lines of text"),
         "evaluate": (_evaluate_options, "translate and score with BLEU and chrF, or parse and score with F1"),
+        "compare": (_compare_options, "compare two models, or two files of translations, with significance tests"),
         "score": (_score_options, "print the log-probability of given translations"),
         "average": (_average_options, "average the newest checkpoints of a run"),
         "attend": (_attend_options, "show what every head attends to"),
@@ -74,7 +75,9 @@ def _train_options(parser: _Parser) -> None:
     files = parser.add_argument_group("text files instead of a recipe (plain, .gz, or .tsv with both sides)")
     files.add_argument("--source", nargs="+", metavar="F", help="training text, source side (or .tsv)")
     files.add_argument("--target", nargs="+", metavar="F", help="training text, target side")
-    files.add_argument("--valid-source", nargs="+", metavar="F", help="validation text, source side (or .tsv)")
+    files.add_argument(
+        "--valid-source", nargs="+", metavar="F", help="validation text (default: part of the training text)"
+    )
     files.add_argument("--valid-target", nargs="+", metavar="F", help="validation text, target side")
     parser.add_argument("--out", metavar="RUN", help="the run's directory (default: runs/ and the recipe's name)")
     parser.add_argument(
@@ -99,7 +102,7 @@ def _translate_options(parser: _Parser) -> None:
     parser.add_argument("--output", metavar="F", help="where to write (default: standard output)")
     _search_options(parser)
     _engine_option(parser)
-    parser.add_argument("--n-best", type=_whole, metavar="K", help="K lines per source: number, score and text")
+    parser.add_argument("--n-best", type=whole_number, metavar="K", help="K lines per source: number, score and text")
     parser.add_argument("--scores", action="store_true", help="write score<TAB>text")
     parser.add_argument("--format", choices=("text", "jsonl"), default="text", help="default: text")
 
@@ -108,12 +111,21 @@ def _evaluate_options(parser: _Parser) -> None:
     _model_options(parser)
     parser.add_argument("--source", required=True, metavar="F", help="raw source text")
     parser.add_argument("--reference", required=True, metavar="F", help="its raw translation; with --trees, its trees")
-    parser.add_argument("--tokenize", choices=("13a", "none"), default="13a", help="BLEU's tokenization (default: 13a)")
-    parser.add_argument("--lowercase", action="store_true", help="score without regard to case")
+    _scoring_options(parser)
     parser.add_argument("--trees", action="store_true", help="the model parses: score labelled brackets as evalb does")
     parser.add_argument("--output", metavar="F", help="also write the translations, or the trees, here")
     parser.add_argument("--json", action="store_true", help="print JSON")
     _search_options(parser)
+
+
+def _compare_options(parser: _Parser) -> None:
+    for name in ("a", "b"):
+        parser.add_argument(name, metavar=f"MODEL_{name.upper()}", help=f"{_MODEL_HELP}; or a file of translations")
+    parser.add_argument("--source", metavar="F", help="raw source text; not needed for two files of translations")
+    parser.add_argument("--reference", required=True, metavar="F", help="its raw translation")
+    _scoring_options(parser)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--out", metavar="page.html", help="write a page instead")
 
 
 def _score_options(parser: _Parser) -> None:
@@ -124,7 +136,7 @@ def _score_options(parser: _Parser) -> None:
 
 def _average_options(parser: _Parser) -> None:
     parser.add_argument("run", metavar="RUN", help="a run directory")
-    parser.add_argument("--last", type=_whole, required=True, metavar="K", help="number of checkpoints")
+    parser.add_argument("--last", type=whole_number, required=True, metavar="K", help="number of checkpoints")
     parser.add_argument("--out", required=True, metavar="MODEL", help="the new model's directory")
 
 
@@ -216,10 +228,15 @@ def _model_options(parser: _Parser) -> None:
     _device_option(parser)
 
 
+def _scoring_options(parser: _Parser) -> None:
+    parser.add_argument("--tokenize", choices=("13a", "none"), default="13a", help="BLEU's tokenization (default: 13a)")
+    parser.add_argument("--lowercase", action="store_true", help="score without regard to case")
+
+
 def _search_options(parser: _Parser) -> None:
     text = "hypotheses kept (default: the model's, 4); 1 is greedy"
-    parser.add_argument("--beam", type=_whole, metavar="W", help=text)
-    parser.add_argument("--alpha", type=_finite, metavar="ALPHA", help=_LENGTH_PENALTY)
+    parser.add_argument("--beam", type=whole_number, metavar="W", help=text)
+    parser.add_argument("--alpha", type=finite_number, metavar="ALPHA", help=_LENGTH_PENALTY)
     _precision_option(parser)
 
 
@@ -231,23 +248,6 @@ def _precision_option(parser: _Parser) -> None:
 def _engine_option(parser: _Parser) -> None:
     text = "heedful's own search or CTranslate2 (default: auto, the faster one)"
     parser.add_argument("--engine", choices=("auto", "heedful", "ctranslate2"), default="auto", help=text)
-
-
-def _whole(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f'must be a whole number, not "{text}"') from None
-
-
-def _finite(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise argparse.ArgumentTypeError(f'must be a finite number, not "{text}"')
-    return value
 
 
 def _device_option(parser: _Parser) -> None:
@@ -291,6 +291,8 @@ def run(parsed: argparse.Namespace) -> None:
         from heedful.cli.translate import translate as command
     elif parsed.command == "evaluate":
         from heedful.cli.evaluate import evaluate as command
+    elif parsed.command == "compare":
+        from heedful.cli.compare import compare as command
     elif parsed.command == "score":
         from heedful.cli.score import score as command
     elif parsed.command == "average":

@@ -18,6 +18,7 @@ class Score:
     value: float
     signature: str
     detail: str = ""  # BLEU's precisions, brevity penalty and lengths
+    length_ratio: float | None = None  # of BLEU: words of the translations per word of the references
 
     def __str__(self) -> str:
         return f"{self.name} {self.value:.2f} {self.detail}\n  {self.signature}".replace(" \n", "\n")
@@ -31,7 +32,7 @@ def bleu(hypotheses: Sequence[str], references: Sequence[str], tokenize: str = "
     result = metric.corpus_score(list(hypotheses), [list(references)])
     precisions = "/".join(f"{p:.1f}" for p in result.precisions)
     detail = f"{precisions} (BP {result.bp:.3f}, ratio {result.ratio:.3f}, {result.sys_len}/{result.ref_len} words)"
-    return Score("BLEU", float(result.score), str(metric.get_signature()), detail)
+    return Score("BLEU", float(result.score), str(metric.get_signature()), detail, float(result.ratio))
 
 
 def chrf(hypotheses: Sequence[str], references: Sequence[str], lowercase: bool = False) -> Score:

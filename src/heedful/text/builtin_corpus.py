@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 
 from heedful import grammar
 from heedful.text.corpus import Pair
@@ -19,6 +20,10 @@ class BuiltinCorpus:
 
     split: str
     size: int
+
+    def files(self) -> tuple[Path, ...]:
+        """There are none."""
+        return ()
 
     def require_files(self) -> None:
         """There are none."""

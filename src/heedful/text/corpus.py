@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from heedful.errors import CorpusError
 from heedful.text.lines import read_lines
@@ -17,6 +17,17 @@ from heedful.wording import plural
 class Pair(NamedTuple):
     source: str
     target: str
+
+
+class ParallelText(Protocol):
+    """Text to train on or to validate with: files, a part of their pairs, or the built-in corpus."""
+
+    def files(self) -> tuple[Path, ...]: ...
+    def require_files(self) -> None: ...
+    def count(self) -> int: ...
+    def pairs(self) -> Iterator[Pair]: ...
+    def stamp(self) -> str: ...
+    def digest(self) -> str: ...
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 from heedful import recipes
 from heedful.config import DataConfig
 from heedful.recipes import Settings
-from heedful.text.corpus import Corpus
+from heedful.text.corpus import ParallelText
 from heedful.text.corpus_checks import PairCounter, reversed_validation, same_sides, sample, thinned
 from heedful.text.languages import Languages, disagrees, from_names, identify, language_name, require_code
 
@@ -25,7 +25,7 @@ def with_checked_codes(settings: Settings) -> Settings:
     return recipes.merged(settings, {"data": checked}) if checked else settings
 
 
-def check_text(settings: Settings, train: Corpus, valid: Corpus, print_status: PrintStatus) -> Settings:
+def check_text(settings: Settings, train: ParallelText, valid: ParallelText, print_status: PrintStatus) -> Settings:
     """Return the settings with their languages, and warn of mistakes that the first lines of the text show."""
     training, validation = sample(train.pairs()), sample(valid.pairs())
     few = thinned(training)
@@ -42,7 +42,7 @@ def check_text(settings: Settings, train: Corpus, valid: Corpus, print_status: P
     return settings
 
 
-def counted_pairs(valid: Corpus) -> PairCounter:
+def counted_pairs(valid: ParallelText) -> PairCounter:
     """Return a counter that checks the training text while it is tokenized."""
     return PairCounter(valid.pairs())
 

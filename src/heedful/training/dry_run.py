@@ -20,7 +20,6 @@ from heedful.recipes import Settings
 from heedful.storage.file_names import TRAINING
 from heedful.storage.model_directory import Model
 from heedful.storage.run_directory import RunDirectory
-from heedful.text.corpus import Corpus
 from heedful.text.tokenizer import Tokenizer
 from heedful.training import autoconfig, hardware, preparation
 from heedful.training.autoconfig import CorpusSize
@@ -101,7 +100,7 @@ def plan(settings: Settings, out: Path | None, device: torch.device) -> Plan:
 def _missing(settings: Settings) -> tuple[Path, ...]:
     files: list[Path] = []
     for corpus in preparation.corpora(settings):
-        files += corpus.files() if isinstance(corpus, Corpus) else ()
+        files += corpus.files()
     tokenizer = settings.get("data", {}).get("tokenizer")
     files += [Path(tokenizer)] if tokenizer else []
     return tuple(path for path in files if not path.is_file())

@@ -18,15 +18,16 @@ from heedful import recipes
 from heedful.config import DataConfig, Recipe
 from heedful.data.store import Store, write_store
 from heedful.devices import cores
-from heedful.errors import CheckpointError, ConfigError, CorpusError, UsageError, VocabularyTooSmallError
+from heedful.errors import CheckpointError, ConfigError, CorpusError, VocabularyTooSmallError
 from heedful.files import write_durably
 from heedful.recipes import Settings
 from heedful.storage.file_names import TRAINING, VALIDATION
 from heedful.storage.model_directory import Model
 from heedful.storage.run_directory import RunDirectory, open_model
 from heedful.text.builtin_corpus import VALIDATION_PAIRS, BuiltinCorpus
-from heedful.text.corpus import Corpus, clean
+from heedful.text.corpus import Corpus, ParallelText, clean
 from heedful.text.corpus_checks import PairCounter
+from heedful.text.held_out import HeldOut, Remaining
 from heedful.text.tokenizer import SAMPLE, Tokenizer, learn
 from heedful.training import autoconfig, data_checks
 from heedful.training.autoconfig import Choice, CorpusSize
@@ -34,7 +35,6 @@ from heedful.wording import plural
 
 MAY_CHANGE = ("steps", "patience", "keep", "validate_every", "log_every")
 
-ParallelText = Corpus | BuiltinCorpus
 PrintStatus = Callable[[str], None]
 
 
@@ -69,8 +69,12 @@ def begin(
     train, valid = corpora(settings)
     train.require_files()
     valid.count()  # small, so its errors are reported before the training text is read
+    if isinstance(valid, HeldOut):
+        _print_held_out(valid, train, print_status)
+        # Recorded in config.toml: training from it repeats the run.
+        settings = recipes.merged(settings, {"data": {"held_out": valid.count()}})
     counter = None
-    if isinstance(train, Corpus) and isinstance(valid, Corpus):
+    if not isinstance(train, BuiltinCorpus):
         settings = data_checks.check_text(settings, train, valid, print_status)
         counter = data_checks.counted_pairs(valid)
     tokenizer, choice = _tokenizer(settings, initial_model, train, threads, print_status)
@@ -135,12 +139,16 @@ def corpora(settings: Settings) -> tuple[ParallelText, ParallelText]:
     if data.builtin:
         return BuiltinCorpus("train", data.builtin_pairs), BuiltinCorpus("valid", VALIDATION_PAIRS)
     train = Corpus.of(data.source, data.target, "training")
-    if not data.valid_source:
-        raise UsageError(
-            "No validation text was given: set data.valid_source and data.valid_target (--valid-source, "
-            "--valid-target) to a few hundred pairs that are not in the training text."
-        )
+    if not (data.valid_source or data.valid_target):
+        held_out = HeldOut(train, data.held_out)
+        return Remaining(held_out), held_out
     return train, Corpus.of(data.valid_source, data.valid_target, "validation")
+
+
+def _print_held_out(valid: HeldOut, train: ParallelText, print_status: PrintStatus) -> None:
+    near = valid.corpus.count() - train.count() - valid.count()
+    also = f"; {plural(near, 'more pair')} with the same source or target will not be trained on" if near else ""
+    print_status(f"No validation files given: {plural(valid.count(), 'pair')} of the training text held out{also}.")
 
 
 def _with_builtin_languages(settings: Settings) -> Settings:

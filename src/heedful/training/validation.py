@@ -18,8 +18,7 @@ from heedful.decoding.translator import Translator
 from heedful.evaluation.scores import bleu
 from heedful.model.transformer import Transformer
 from heedful.storage.model_directory import Model, TextFacts
-from heedful.text.builtin_corpus import BuiltinCorpus
-from heedful.text.corpus import Corpus, Pair
+from heedful.text.corpus import Pair, ParallelText
 from heedful.text.tokenizer import Tokenizer
 from heedful.training.display import Report, Sample
 from heedful.training.loss import batch_loss, perplexity
@@ -37,6 +36,7 @@ class Scores:
     nll: float
     perplexity: float
     bleu: float  # greedy, 13a, on at most the first MOST_DECODED lines
+    length_ratio: float  # words of these translations per word of their references
     seconds: float
 
 
@@ -46,7 +46,7 @@ class Validation:
     def __init__(
         self,
         store: Store,
-        corpus: Corpus | BuiltinCorpus,
+        corpus: ParallelText,
         tokenizer: Tokenizer,
         text: TextFacts,
         decoding: DecodingConfig,
@@ -68,8 +68,10 @@ class Validation:
         loss, nll = self._losses(model, batch_tokens, label_smoothing, lambda done: report(done, total))
         translations = self._translate(model, lambda done: report(len(self.store) + done, total))
         model.train(was_training)
-        score = bleu(translations, [pair.target for pair in self.pairs], lowercase=self.text.lowercase).value
-        return Scores(loss, nll, perplexity(nll), score, monotonic() - began), self._samples(translations)
+        score = bleu(translations, [pair.target for pair in self.pairs], lowercase=self.text.lowercase)
+        ratio = score.length_ratio or 0.0
+        seconds = monotonic() - began
+        return Scores(loss, nll, perplexity(nll), score.value, ratio, seconds), self._samples(translations)
 
     def bundle(self, transformer: Transformer) -> Model:
         """Return the transformer with its tokenizer and settings, ready to translate or to be written."""

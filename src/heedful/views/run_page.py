@@ -11,32 +11,18 @@ from typing import Any, NamedTuple
 
 from heedful.files import write_durably
 from heedful.views.figure import require_matplotlib
+from heedful.views.page import facts_list, page
 
 Entry = dict[str, Any]
 Fact = tuple[str, str]  # a name and a text
 
 _STYLE = """
-:root { color-scheme: light dark; --ink: #1c2733; --soft: #5d6b7a; --line: #d5dde5; --paper: #fff; --train: #7f9fc0;
-        --valid: #1f588c }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #e6edf3; --soft: #9aa7b4; --line: #35414d; --paper: #12181f; --train: #5b7a99; --valid: #7ab8f5 }
-}
-* { box-sizing: border-box }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 1.5rem auto; padding: 0 1rem; color: var(--ink);
-       background: var(--paper) }
-h1 { font-size: 1.35rem; margin: 0 0 1rem; overflow-wrap: anywhere } h2 { font-size: 1.05rem; margin: 2rem 0 .6rem }
-dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1.2rem; margin: 0 }
-dt { color: var(--soft) } dd { margin: 0; overflow-wrap: anywhere }
-@media (max-width: 36rem) { dl { grid-template-columns: 1fr; gap: 0 } dd { margin-bottom: .5rem } }
 .curves { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(22rem, 100%), 1fr)); gap: 1.2rem }
 figure { margin: 0; min-width: 0 } figcaption { font-size: .95rem }
 svg { display: block; width: 100%; height: auto }
 .key { color: var(--soft); font-size: .85rem } .key i { display: inline-block; width: 1.2em; vertical-align: .25em;
        border-top: 2px solid var(--train) } .key i.valid { border-color: var(--valid) }
-.scroll { overflow-x: auto }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums }
-th, td { padding: .2rem 1.4rem .2rem 0; text-align: right; border-bottom: 1px solid var(--line) }
-th { color: var(--soft); font-weight: 400 } tr.best { font-weight: 600 } td:last-child { text-align: left }
+tr.best { font-weight: 600 } td:last-child { text-align: left }
 """
 
 # matplotlib writes colours; these stand for what the page's style gives a name, for light and for dark.
@@ -69,24 +55,15 @@ PANELS = (
 
 def write_run_page(entries: Sequence[Entry], title: str, facts: Sequence[Fact], path: Path) -> None:
     require_matplotlib()
-    page = "\n".join(
-        [
-            "<!doctype html>",
-            '<html lang="en"><head><meta charset="utf-8">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{html.escape(title)}</title>",
-            f"<style>{_STYLE}</style></head><body>",
-            f"<h1>{html.escape(title)}</h1>",
-            *_facts(facts),
-            '<h2>Curves</h2>\n<p class="key"><i></i> training &nbsp; <i class="valid"></i> validation</p>',
-            '<div class="curves">',
-            *(_panel(panel, entries) for panel in PANELS),
-            "</div>",
-            *_validations(entries),
-            "</body></html>",
-        ]
-    )
-    write_durably(path, f"{page}\n".encode())
+    body = [
+        *facts_list(facts),
+        '<h2>Curves</h2>\n<p class="key"><i></i> training &nbsp; <i class="valid"></i> validation</p>',
+        '<div class="curves">',
+        *(_panel(panel, entries) for panel in PANELS),
+        "</div>",
+        *_validations(entries),
+    ]
+    write_durably(path, page(title, _STYLE, body).encode())
 
 
 def points(entries: Sequence[Entry], curve: Curve) -> tuple[list[int], list[float]]:
@@ -182,8 +159,3 @@ def _validations(entries: Sequence[Entry]) -> list[str]:
 
 def _figure(value: float | None, digits: int) -> str:
     return "–" if value is None else f"{value:,.{digits}f}"
-
-
-def _facts(facts: Sequence[Fact]) -> list[str]:
-    rows = [f"<dt>{html.escape(name)}</dt><dd>{html.escape(text)}</dd>" for name, text in facts]
-    return ["<dl>", *rows, "</dl>"]

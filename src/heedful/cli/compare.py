@@ -1,0 +1,90 @@
+"""`heedful compare`: two models, or two files of translations, on one test set."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from heedful.errors import UsageError
+from heedful.evaluation.comparison import Comparison, SentencePair
+from heedful.evaluation.comparison import compare as compare_systems
+from heedful.views.comparison_page import (
+    BUCKET_HEAD,
+    SCORE_HEAD,
+    bucket_row,
+    score_row,
+    sentence_count,
+    write_comparison_page,
+)
+
+
+def compare(arguments: argparse.Namespace) -> None:
+    out = Path(arguments.out) if arguments.out else None
+    if out is not None:
+        _require_page(out, arguments)
+    found = compare_systems(
+        arguments.a,
+        arguments.b,
+        reference=arguments.reference,
+        source=arguments.source,
+        tokenize=arguments.tokenize,
+        lowercase=arguments.lowercase,
+        report=lambda message: print(message, file=sys.stderr),
+    )
+    if out is not None:
+        write_comparison_page(found, out)
+        print(out)
+    elif arguments.json:
+        print(json.dumps(asdict(found), indent=1, ensure_ascii=False))
+    else:
+        print("\n".join(_text(found)))
+
+
+def _require_page(out: Path, arguments: argparse.Namespace) -> None:
+    """Check before the work, not after it."""
+    if arguments.json:
+        raise UsageError("--out writes a page and --json prints: give one of the two.")
+    if out.suffix != ".html":
+        raise UsageError(f'--out writes a page: its name must end in .html, not "{out}".')
+    if not out.parent.is_dir():
+        raise UsageError(f"Cannot write {out}: there is no directory {out.parent}. Create it first.")
+
+
+def _text(found: Comparison) -> Iterator[str]:
+    yield f"A  {found.a}"
+    yield f"B  {found.b}"
+    yield ""
+    yield from _table(SCORE_HEAD, [score_row(score) for score in found.scores])
+    yield from ("", *(score.verdict for score in found.scores), sentence_count(found), "")
+    yield "by length of the reference"
+    yield from _table(BUCKET_HEAD, [bucket_row(bucket) for bucket in found.by_length])
+    if found.most_different:
+        yield from ("", "sentences that differ most, by chrF")
+    for pair in found.most_different:
+        yield from _sentence(pair)
+    yield from ("", "signatures")
+    for score in found.scores:
+        yield f"  {score.name}  {score.bootstrap_signature}"
+        yield f"  {score.name}  {score.randomization_signature}"
+
+
+def _sentence(pair: SentencePair) -> Iterator[str]:
+    yield ""
+    yield f"  line {pair.line:,}: {pair.difference:+.1f} chrF"
+    if pair.source is not None:
+        yield f"     source  {pair.source}"
+    yield f"  reference  {pair.reference}"
+    yield f"    A {pair.chrf_a:5.1f}  {pair.a}"
+    yield f"    B {pair.chrf_b:5.1f}  {pair.b}"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Columns as wide as their widest cell; the first one to the left, figures to the right."""
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    for first, *rest in (head, *rows):
+        cells = (cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True))
+        yield "  ".join(["", first.ljust(widths[0]), *cells])

@@ -75,9 +75,7 @@ def _train_options(parser: _Parser) -> None:
     files = parser.add_argument_group("text files instead of a recipe (plain, .gz, or .tsv with both sides)")
     files.add_argument("--source", nargs="+", metavar="F", help="training text, source side (or .tsv)")
     files.add_argument("--target", nargs="+", metavar="F", help="training text, target side")
-    files.add_argument(
-        "--valid-source", nargs="+", metavar="F", help="validation text (default: part of the training text)"
-    )
+    files.add_argument("--valid-source", nargs="+", metavar="F", help="validation text (default: a held-out part)")
     files.add_argument("--valid-target", nargs="+", metavar="F", help="validation text, target side")
     parser.add_argument("--out", metavar="RUN", help="the run's directory (default: runs/ and the recipe's name)")
     parser.add_argument(

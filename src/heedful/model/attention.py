@@ -11,8 +11,11 @@ from torch import Tensor, nn
 
 from heedful.config import ModelConfig
 from heedful.model.dropout import dropout as apply_dropout
+from heedful.model.linear import Linear
 
-_SHORT = 96 * 96  # up to this T × S the plain formula beats the block-wise kernels on a CPU
+# Up to this T × S the plain formula beats the block-wise kernels on a CPU (docs/results/experiments.md).
+_SHORT = {torch.bfloat16: 256 * 256}
+_SHORT_DEFAULT = 96 * 96
 
 
 class KeysValues(NamedTuple):
@@ -67,7 +70,7 @@ def attention(
 ) -> Tensor:
     """Call the faster one: on a CPU that is the plain formula for small T × S (docs/results/experiments.md)."""
     T, S = q_BHTK.shape[2], k_BHSK.shape[2]
-    if q_BHTK.device.type != "cpu" or T * S > _SHORT:
+    if q_BHTK.device.type != "cpu" or T * S > _SHORT.get(q_BHTK.dtype, _SHORT_DEFAULT):
         return fast_attention(q_BHTK, k_BHSK, v_BHSK, mask, causal, dropout)
     mask = causal_mask(T, q_BHTK.device) if causal else mask
     return plain_attention(q_BHTK, k_BHSK, v_BHSK, mask, dropout)[0]
@@ -88,10 +91,10 @@ class MultiHeadAttention(nn.Module):
         super().__init__()
         self.h = config.h
         self.dropout = config.attention_dropout
-        self.query = nn.Linear(config.d_model, config.h * config.d_k)
-        self.key = nn.Linear(config.d_model, config.h * config.d_k)
-        self.value = nn.Linear(config.d_model, config.h * config.d_v)
-        self.output = nn.Linear(config.h * config.d_v, config.d_model)
+        self.query = Linear(config.d_model, config.h * config.d_k)
+        self.key = Linear(config.d_model, config.h * config.d_k)
+        self.value = Linear(config.d_model, config.h * config.d_v)
+        self.output = Linear(config.h * config.d_v, config.d_model)
 
     def keys_values(self, memory_BSD: Tensor) -> KeysValues:
         """Project the states that are attended to."""

@@ -14,8 +14,7 @@ from heedful.model.dropout import dropout as apply_dropout
 from heedful.model.linear import Linear
 
 # Up to this T × S the plain formula beats the block-wise kernels on a CPU (docs/results/experiments.md).
-_SHORT = {torch.bfloat16: 256 * 256}
-_SHORT_DEFAULT = 96 * 96
+_LONGEST_PLAIN, _LONGEST_PLAIN_BF16 = 96 * 96, 256 * 256
 
 
 class KeysValues(NamedTuple):
@@ -70,10 +69,15 @@ def attention(
 ) -> Tensor:
     """Call the faster one: on a CPU that is the plain formula for small T × S (docs/results/experiments.md)."""
     T, S = q_BHTK.shape[2], k_BHSK.shape[2]
-    if q_BHTK.device.type != "cpu" or T * S > _SHORT.get(q_BHTK.dtype, _SHORT_DEFAULT):
+    if q_BHTK.device.type != "cpu" or T * S > longest_plain(q_BHTK.dtype):
         return fast_attention(q_BHTK, k_BHSK, v_BHSK, mask, causal, dropout)
     mask = causal_mask(T, q_BHTK.device) if causal else mask
     return plain_attention(q_BHTK, k_BHSK, v_BHSK, mask, dropout)[0]
+
+
+def longest_plain(dtype: torch.dtype) -> int:
+    """Return the largest T × S for which attention on a CPU uses the plain formula."""
+    return _LONGEST_PLAIN_BF16 if dtype == torch.bfloat16 else _LONGEST_PLAIN
 
 
 def causal_mask(length: int, device: torch.device) -> Tensor:

@@ -95,7 +95,7 @@ def plan(settings: Settings, out: Path | None, device: torch.device) -> Plan:
             f"{', '.join(needed)} would be chosen from the text, but these files are missing: "
             f"{', '.join(map(str, missing))}. Provide them, or set these keys."
         )
-    return _plan_of_settings(settings, missing)
+    return _plan_of_settings(autoconfig.apply(settings, autoconfig.choose_precision(settings, device)), missing)
 
 
 def _missing(settings: Settings) -> tuple[Path, ...]:

@@ -70,9 +70,7 @@ class _ProjectedLoss(torch.autograd.Function):
             states_CD, labels_C1 = states_PD[start : start + _CHUNK], labels_P[start : start + _CHUNK, None]
             logits_CV = torch.mm(states_CD, matrix_VD.T, out=logits_buffer_CV[: len(states_CD)])
             label_C1 = logits_CV.gather(1, labels_C1).to(weight_VD.dtype)
-            softmax_CV = torch.softmax(
-                logits_CV, dim=1, dtype=weight_VD.dtype, out=softmax_buffer_CV[: len(states_CD)]
-            )
+            softmax_CV = torch.softmax(logits_CV, dim=1, dtype=weight_VD.dtype, out=softmax_buffer_CV[: len(states_CD)])
             nll_C1 = -softmax_CV.gather(1, labels_C1).log()
             if not bool((nll_C1 < _EXACT_BELOW).all()):  # the softmax underflows; its logarithm must not
                 again_CV = (states_CD @ matrix_VD.T).to(weight_VD.dtype)

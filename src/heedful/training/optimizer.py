@@ -21,15 +21,16 @@ def make_optimizers(model: Transformer, name: str) -> Optimizers:
     The learning rate is set at each step.
     """
     if name == "adam":
-        return [_adam(model.parameters())]
+        return [adam(model.parameters())]
     matrices = [module.weight for module in model.modules() if isinstance(module, torch.nn.Linear)]
     is_matrix = {id(matrix) for matrix in matrices}
     others = [parameter for parameter in model.parameters() if id(parameter) not in is_matrix]
     dtype = torch.bfloat16 if model.embedding.training_dtype == torch.bfloat16 else matrices[0].dtype
-    return [Muon(matrices, dtype=dtype), _adam(others)]
+    return [Muon(matrices, dtype=dtype), adam(others)]
 
 
-def _adam(parameters: Iterable[Tensor]) -> torch.optim.Adam:
+def adam(parameters: Iterable[Tensor]) -> torch.optim.Adam:
+    """Return Adam as in section 5.3. The learning rate is set at each step."""
     return torch.optim.Adam(parameters, lr=0.0, betas=BETAS, eps=EPSILON, fused=True)
 
 

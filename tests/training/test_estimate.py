@@ -133,9 +133,8 @@ def test_memory_has_four_numbers_a_parameter() -> None:
 
 def recipe_of(name: str, **training: Any) -> Recipe:
     preset = presets.named(name)
-    return Recipe(
-        model=preset.model(37_000), training=TrainingConfig(**{**preset.training, "precision": "fp32", **training})
-    )  # type: ignore[arg-type]
+    settings: dict[str, Any] = {**preset.training, "precision": "fp32", **training}
+    return Recipe(model=preset.model(37_000), training=TrainingConfig(**settings))
 
 
 @pytest.mark.parametrize(("name", "counted", "published"), [("base", 0.94e18, "3.3e+18"), ("big", 9.6e18, "2.3e+19")])

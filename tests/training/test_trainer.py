@@ -307,9 +307,8 @@ def test_half_precision_is_for_training_only(precision: str) -> None:
     """Validation and inference compute in the type of the weights."""
     half, batch = trainer(dtype=torch.float32, precision=precision).model, batch_of(random_pairs(6))
     with torch.inference_mode():
-        assert half.train()(batch.source_BS, batch.target_in_BT).dtype == activation_dtype(
-            precision, torch.device("cpu")
-        )
+        dtype = activation_dtype(precision, torch.device("cpu"))
+        assert half.train()(batch.source_BS, batch.target_in_BT).dtype == dtype
         logits = half.eval()(batch.source_BS, batch.target_in_BT)
         expected = small_model(dtype=torch.float32).eval()(batch.source_BS, batch.target_in_BT)
     assert torch.equal(logits, expected)

@@ -69,7 +69,7 @@ def attention(
 ) -> Tensor:
     """Call the faster one: on a CPU that is the plain formula for small T × S (docs/results/experiments.md)."""
     T, S = q_BHTK.shape[2], k_BHSK.shape[2]
-    if q_BHTK.device.type != "cpu" or T * S > longest_plain(q_BHTK.dtype):
+    if q_BHTK.device.type != "cpu" or longest_plain(q_BHTK.dtype) < T * S:
         return fast_attention(q_BHTK, k_BHSK, v_BHSK, mask, causal, dropout)
     mask = causal_mask(T, q_BHTK.device) if causal else mask
     return plain_attention(q_BHTK, k_BHSK, v_BHSK, mask, dropout)[0]

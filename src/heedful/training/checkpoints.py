@@ -32,7 +32,8 @@ def save(run: RunDirectory, model: Transformer, optimizers: Optimizers, progress
         write_tensors(unfinished / OPTIMIZER, state_tensors(model, optimizers))
         state = {"format_version": FORMAT_VERSION, **asdict(progress)}
         (unfinished / STATE).write_text(json.dumps(state, indent=1), encoding="utf-8")
-        write_manifest(unfinished)
+        about = {"precision": progress.facts["precision"]} if "precision" in progress.facts else {}
+        write_manifest(unfinished, about)
     return final
 
 

@@ -214,12 +214,12 @@ def _attention_bytes(config: ModelConfig, B: int, T: int, S: int, width: int, gp
     """Return the bytes of queries, keys, values and output, and of the weights where they are stored."""
     h, dropout = config.h, config.attention_dropout > 0
     held = longest_plain(torch.float32 if width == 4 else torch.bfloat16)
-    if gpu or (T * S > held and not dropout):
+    if gpu or (held < T * S and not dropout):
         widest = max(config.d_k, config.d_v)  # the narrower ones are padded
         joined = width * T * h * config.d_v if config.d_k != config.d_v else 0
         return B * (width * h * widest * (2 * T + 2 * S) + joined + 4 * h * T)
     keys, values = h * config.d_k, h * config.d_v
-    weight = width if not dropout else 2 * width + 1 if T * S <= held else 12  # torch's fallback for dropout
+    weight = width if not dropout else 2 * width + 1 if held >= T * S else 12  # torch's fallback for dropout
     weights = h * T * S * weight
     return B * (width * (T * (keys + values) + S * (keys + values)) + weights)
 

@@ -59,21 +59,23 @@ class _ProjectedLoss(torch.autograd.Function):
         ctx: Any, states_PD: Tensor, weight_VD: Tensor, labels_P: Tensor, smoothing: float
     ) -> tuple[Tensor, Tensor]:
         wanted = any(ctx.needs_input_grad)
+        # Softmax, sums and the gradient of the weight are float32 even where FSDP gathers the weight in bf16.
+        dtype = torch.promote_types(weight_VD.dtype, torch.float32)
         states_grad_PD = torch.empty_like(states_PD) if wanted else None
-        weight_grad_VD = torch.zeros_like(weight_VD) if wanted else None
+        weight_grad_VD = torch.zeros_like(weight_VD, dtype=dtype) if wanted else None
         matrix_VD = weight_VD.to(states_PD.dtype)
-        nll, labels = weight_VD.new_zeros(()), weight_VD.new_zeros(())
-        # Reused for all chunks. The softmax is computed in the weights' type; where states have the same, in place.
+        nll, labels = (weight_VD.new_zeros((), dtype=dtype) for _ in range(2))
+        # Reused for all chunks. Where the states have the type of the softmax, it is computed in place.
         logits_buffer_CV = states_PD.new_empty(min(_CHUNK, len(labels_P)), len(weight_VD))
-        softmax_buffer_CV = logits_buffer_CV.to(weight_VD.dtype)
+        softmax_buffer_CV = logits_buffer_CV.to(dtype)
         for start in range(0, len(labels_P), _CHUNK):
             states_CD, labels_C1 = states_PD[start : start + _CHUNK], labels_P[start : start + _CHUNK, None]
             logits_CV = torch.mm(states_CD, matrix_VD.T, out=logits_buffer_CV[: len(states_CD)])
-            label_C1 = logits_CV.gather(1, labels_C1).to(weight_VD.dtype)
-            softmax_CV = torch.softmax(logits_CV, dim=1, dtype=weight_VD.dtype, out=softmax_buffer_CV[: len(states_CD)])
+            label_C1 = logits_CV.gather(1, labels_C1).to(dtype)
+            softmax_CV = torch.softmax(logits_CV, dim=1, dtype=dtype, out=softmax_buffer_CV[: len(states_CD)])
             nll_C1 = -softmax_CV.gather(1, labels_C1).log()
             if not bool((nll_C1 < _EXACT_BELOW).all()):  # the softmax underflows; its logarithm must not
-                again_CV = (states_CD @ matrix_VD.T).to(weight_VD.dtype)
+                again_CV = (states_CD @ matrix_VD.T).to(dtype)
                 nll_C1 = again_CV.logsumexp(dim=1, keepdim=True) - label_C1
             nll += nll_C1.sum()
             labels += label_C1.sum()
@@ -83,7 +85,7 @@ class _ProjectedLoss(torch.autograd.Function):
                     softmax_CV = logits_CV.copy_(softmax_CV)
                 torch.mm(softmax_CV, matrix_VD, out=states_grad_PD[start : start + _CHUNK])
                 _add_product(weight_grad_VD, softmax_CV.T, states_CD)
-        states_D, mean_D = states_PD.sum(dim=0, dtype=weight_VD.dtype), weight_VD.mean(dim=0)
+        states_D, mean_D = states_PD.sum(dim=0, dtype=dtype), weight_VD.mean(dim=0, dtype=dtype)
         smoothed = nll + smoothing * (labels - (states_D * mean_D).sum())  # the mean logit is states · mean weight
         if states_grad_PD is not None and weight_grad_VD is not None:
             states_grad_PD -= (smoothing * mean_D).to(states_grad_PD.dtype)

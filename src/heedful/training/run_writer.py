@@ -85,7 +85,8 @@ class RunWriter:
     def save_best(self, step: int, scores: Scores, model: Model) -> None:
         """Write the model with the best validation scores so far to RUN/best."""
         if self.log is not None:
-            history = {"steps": step, "valid_bleu": scores.bleu, "valid_nll": scores.nll}
+            precision = self.recipe.training.precision
+            history = {"steps": step, "precision": precision, "valid_bleu": scores.bleu, "valid_nll": scores.nll}
             write_model(self.run.best, replace(model, history=history))
 
     def save_checkpoint(self, model: Transformer, optimizers: Optimizers, progress: Progress) -> None:

@@ -17,7 +17,6 @@ import platform
 import resource
 import subprocess
 import sys
-from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import process_time
@@ -89,6 +88,7 @@ def measure(way: Way, case: Case) -> dict[str, int]:
     torch.manual_seed(1)
     model = Transformer(presets.named(case.preset).model(case.vocabulary))
     model.checkpoint_activations = way.checkpoint
+    model.embedding.training_dtype = torch.bfloat16 if way.bf16 else None
     for parameter in model.parameters():
         parameter.grad = torch.zeros_like(parameter)
     if way.plain:
@@ -96,8 +96,7 @@ def measure(way: Way, case: Case) -> dict[str, int]:
     batch = batch_of(case)
 
     def step() -> None:
-        with torch.autocast("cpu", torch.bfloat16) if way.bf16 else nullcontext():
-            loss = batch_loss(model, batch, TrainingConfig().label_smoothing).smoothed
+        loss = batch_loss(model, batch, TrainingConfig().label_smoothing).smoothed
         loss.backward()  # type: ignore[no-untyped-call]
 
     return {

@@ -1,4 +1,4 @@
-"""The gradient of two processes with torch's own wrappers, written by rank 0: torchrun … wrapped_gradient.py KIND OUT."""
+"""Write the gradient of two processes under one of torch's own wrappers: torchrun … wrapped_gradient.py KIND OUT."""
 
 from __future__ import annotations
 

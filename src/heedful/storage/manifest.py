@@ -60,9 +60,8 @@ def _read(directory: Path, error: type[InputError]) -> dict[str, dict[str, Any]]
             raise ValueError("not a plain file")
         content = json.loads(read_at_most(path, MOST_JSON).decode())
         files: dict[str, dict[str, Any]] = content["files"]
-        sound = content.pop("digest") == _digest(content) and all(
-            _is_entry(name, facts) for name, facts in files.items()
-        )
+        entries_fit = all(_is_entry(name, facts) for name, facts in files.items())
+        sound = entries_fit and content.pop("digest") == _digest(content)
     except FileNotFoundError:
         raise error(f"{path} is missing: {directory} is incomplete, or heedful did not write it.") from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as reason:

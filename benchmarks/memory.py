@@ -127,7 +127,7 @@ def take(process: Process) -> dict[str, float]:
         keep_memory()
     torch.manual_seed(1)
     model = Transformer(presets.named(process.preset).model(process.vocabulary))
-    trainer = Trainer(model, TrainingConfig(checkpoint_activations=process.checkpoint))
+    trainer = Trainer(model, TrainingConfig(checkpoint_activations=process.checkpoint, precision="fp32"))
     trainer.train_step([batch_of(Case(process.preset, process.vocabulary, 1, 16))])
     before, began = most_resident(), process_time()
     for length in (16, 48, 32, 64, 24, 32, 16, 64):

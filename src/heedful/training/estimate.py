@@ -155,7 +155,7 @@ def largest(recipe: Recipe, config: ModelConfig, shapes: BatchShapes | None, gpu
     """Return the batch that needs most memory. Without text, try the longest sentences and the longest whose
     attention weights are stored."""
     if shapes is None:
-        held = longest_plain(torch.float32 if recipe.training.precision == "fp32" else torch.bfloat16)
+        held = longest_plain(_activation_dtype(recipe.training))
         lengths = {recipe.data.max_length, min(recipe.data.max_length, int(held**0.5))}
         rows = {length: max(1, recipe.training.batch_tokens // length) for length in lengths}
         shapes = BatchShapes([BatchShape(B, n, n, B * n) for n, B in rows.items()])
@@ -165,7 +165,7 @@ def largest(recipe: Recipe, config: ModelConfig, shapes: BatchShapes | None, gpu
 def memory(config: ModelConfig, training: TrainingConfig, shape: BatchShape, gpu: bool) -> MemoryEstimate:
     """Estimate memory: 4 bytes each for weights, gradients and moments, plus a half-precision copy of the weights."""
     count = parameters(config)
-    weights = count * (4 if training.precision == "fp32" else 6)
+    weights = count * (4 if _activation_dtype(training) == torch.float32 else 6)
     held = activations(config, training, shape, gpu)
     whole = activations(config, replace(training, checkpoint_activations=False), shape, gpu)
     simple = training.accumulate == 1 and not training.checkpoint_activations
@@ -176,9 +176,9 @@ def memory(config: ModelConfig, training: TrainingConfig, shape: BatchShape, gpu
 def activations(config: ModelConfig, training: TrainingConfig, shape: BatchShape, gpu: bool) -> int:
     """Return the bytes that autograd keeps of a forward pass; with checkpointing, the layer inputs and one layer."""
     B, S, T, tokens = shape
-    width = 4 if training.precision == "fp32" else 2
-    d_model, V = config.d_model, config.vocab_size
-    encoder, decoder = _layer_bytes(config, B, S, None, width, gpu), _layer_bytes(config, B, T, S, width, gpu)
+    dtype = _activation_dtype(training)
+    width, d_model, V = dtype.itemsize, config.d_model, config.vocab_size
+    encoder, decoder = _layer_bytes(config, B, S, None, dtype, gpu), _layer_bytes(config, B, T, S, dtype, gpu)
     if training.checkpoint_activations:
         layers = config.N * width * B * (S + T) * d_model + max(encoder, decoder)
     else:
@@ -186,23 +186,25 @@ def activations(config: ModelConfig, training: TrainingConfig, shape: BatchShape
     ends = B * (S + T) * (8 + d_model * (config.dropout > 0))  # ids and dropout
     ends += width * B * S * d_model  # the encoder's output
     # The loss keeps two gradients (training/loss.py: projected_loss), or in fp16 the states and all logits.
-    if training.precision == "fp16":
+    if dtype == torch.float16:
         return layers + ends + tokens * (2 * d_model + 4 * V)
     return layers + ends + (width * tokens + 4 * V) * d_model
 
 
-def _layer_bytes(config: ModelConfig, B: int, n: int, source: int | None, width: int, gpu: bool) -> int:
-    """Return the bytes of a layer of n positions; `source` is the encoder length, for a decoder layer.
+def _activation_dtype(training: TrainingConfig) -> torch.dtype:
+    return {"bf16": torch.bfloat16, "fp16": torch.float16}.get(training.precision, torch.float32)
 
-    `width` is the size of an activation in bytes.
-    """
+
+def _layer_bytes(config: ModelConfig, B: int, n: int, source: int | None, dtype: torch.dtype, gpu: bool) -> int:
+    """Return the bytes of a layer of n positions; `source` is the encoder length, for a decoder layer."""
+    width = dtype.itemsize
     x = width * B * n * config.d_model  # the input of the matrix products that read the same states
     norm = B * n * _norm_bytes(config, width)
-    own = x + _attention_bytes(config, B, n, n, width, gpu) + norm
+    own = x + _attention_bytes(config, B, n, n, dtype, gpu) + norm
     feed_forward = x + width * B * n * config.d_ff + norm
     if source is None:
         return own + feed_forward
-    return own + x + _attention_bytes(config, B, n, source, width, gpu) + norm + feed_forward
+    return own + x + _attention_bytes(config, B, n, source, dtype, gpu) + norm + feed_forward
 
 
 def _norm_bytes(config: ModelConfig, width: int) -> int:
@@ -210,10 +212,10 @@ def _norm_bytes(config: ModelConfig, width: int) -> int:
     return width * config.d_model + 8 + (config.d_model if config.dropout > 0 else 0)
 
 
-def _attention_bytes(config: ModelConfig, B: int, T: int, S: int, width: int, gpu: bool) -> int:
+def _attention_bytes(config: ModelConfig, B: int, T: int, S: int, dtype: torch.dtype, gpu: bool) -> int:
     """Return the bytes of queries, keys, values and output, and of the weights where they are stored."""
     h, dropout = config.h, config.attention_dropout > 0
-    held = longest_plain(torch.float32 if width == 4 else torch.bfloat16)
+    width, held = dtype.itemsize, longest_plain(dtype)
     if gpu or (held < T * S and not dropout):
         widest = max(config.d_k, config.d_v)  # the narrower ones are padded
         joined = width * T * h * config.d_v if config.d_k != config.d_v else 0

@@ -36,17 +36,14 @@ def of_two_processes(kind: str, out: Path) -> dict[str, Tensor]:
 
 
 def distance(one: dict[str, Tensor], other: dict[str, Tensor]) -> float:
-    """The largest relative difference of a parameter's gradients."""
+    """The length of the difference of two gradients, over all parameters, relative to that of the second."""
     assert one.keys() == other.keys()
-    return max(
-        float((one[name] - other[name]).norm() / other[name].norm())
-        for name in other
-        if not name.endswith("key.bias")  # a constant added to all keys changes nothing: its gradient is rounding
-    )
+    ours, theirs = (torch.cat([gradients[name].flatten() for name in other]) for gradients in (one, other))
+    return float((ours - theirs).norm() / theirs.norm())
 
 
 # DDP computes as one process does. FSDP2 rounds the embedding to bf16 before it is scaled.
-@pytest.mark.parametrize(("kind", "tolerance"), [("ddp", 1e-6), ("fsdp", 0.05)])
+@pytest.mark.parametrize(("kind", "tolerance"), [("ddp", 1e-6), ("fsdp", 0.03)])
 def test_the_gradient_of_two_processes_is_that_of_one(kind: str, tolerance: float, tmp_path: Path) -> None:
     assert distance(of_two_processes(kind, tmp_path / "gradients"), wrapped_gradient.alone()) < tolerance
 
@@ -58,4 +55,4 @@ def test_control_the_batch_of_one_process_has_another_gradient(monkeypatch: pyte
 
 
 def test_control_bf16_is_used() -> None:
-    assert 1e-4 < distance(wrapped_gradient.alone(), wrapped_gradient.alone(torch.float32)) < 0.1
+    assert 1e-3 < distance(wrapped_gradient.alone(), wrapped_gradient.alone(torch.float32)) < 0.03

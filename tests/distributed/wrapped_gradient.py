@@ -66,7 +66,8 @@ def wrapped(kind: str) -> dict[str, Tensor]:
     """The gradient of all processes. The wrappers average over them, so it is multiplied by their number."""
     module = WithLoss(all_tokens())
     if kind == "ddp":
-        DistributedDataParallel(module)(batches()[dist.get_rank()]).backward()
+        parallel = DistributedDataParallel(module)  # its hooks must live until the backward pass
+        parallel(batches()[dist.get_rank()]).backward()
     else:
         policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
         mesh = init_device_mesh("cpu", (WORLD,))

@@ -10,7 +10,7 @@ import statistics
 from time import perf_counter
 
 import torch
-from threads import flags
+from processor import flags
 from torch import Tensor
 
 from heedful.config import ModelConfig

@@ -49,7 +49,9 @@ JSON, PAGE = DOCS / "deviations.json", DOCS / "deviations.md"
 
 DATA = DataConfig(builtin=True, builtin_pairs=30_000, vocab_size=1_000)
 MODEL = ModelConfig(vocab_size=1_000, N=2, d_model=128, d_ff=512, h=4, dropout=0.1)
-TRAINED = TrainingConfig(steps=500, batch_tokens=1_024, warmup_steps=100, learning_rate=0.4, non_finite="skip")
+TRAINED = TrainingConfig(
+    steps=500, batch_tokens=1_024, warmup_steps=100, learning_rate=0.4, non_finite="skip", precision="fp32"
+)
 VALIDATED, SEARCHED = 1_000, 500  # sentences
 CORPORA = ("builtin", "multi30k")
 

@@ -55,7 +55,7 @@ def timed_step(length: int, threads: int, repeats: int) -> dict[str, float]:
     keep_memory()
     torch.set_num_threads(threads)
     torch.manual_seed(1)
-    trainer = Trainer(Transformer(presets.named(STEP_PRESET).model(STEP_VOCABULARY)), TrainingConfig())
+    trainer = Trainer(Transformer(presets.named(STEP_PRESET).model(STEP_VOCABULARY)), TrainingConfig(precision="fp32"))
     batch = batch_of(Case(STEP_PRESET, STEP_VOCABULARY, STEP_TOKENS // length, length))
     seconds = []
     for _ in range(repeats + 1):

@@ -17,7 +17,6 @@ import platform
 import resource
 import subprocess
 import sys
-from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import process_time
@@ -89,15 +88,15 @@ def measure(way: Way, case: Case) -> dict[str, int]:
     torch.manual_seed(1)
     model = Transformer(presets.named(case.preset).model(case.vocabulary))
     model.checkpoint_activations = way.checkpoint
+    model.embedding.training_dtype = torch.bfloat16 if way.bf16 else None
     for parameter in model.parameters():
         parameter.grad = torch.zeros_like(parameter)
     if way.plain:
-        attention._SHORT = case.length**2  # up to which `attention` is the plain formula
+        attention.longest_plain = lambda _: case.length**2
     batch = batch_of(case)
 
     def step() -> None:
-        with torch.autocast("cpu", torch.bfloat16) if way.bf16 else nullcontext():
-            loss = batch_loss(model, batch, TrainingConfig().label_smoothing).smoothed
+        loss = batch_loss(model, batch, TrainingConfig().label_smoothing).smoothed
         loss.backward()  # type: ignore[no-untyped-call]
 
     return {
@@ -128,7 +127,7 @@ def take(process: Process) -> dict[str, float]:
         keep_memory()
     torch.manual_seed(1)
     model = Transformer(presets.named(process.preset).model(process.vocabulary))
-    trainer = Trainer(model, TrainingConfig(checkpoint_activations=process.checkpoint))
+    trainer = Trainer(model, TrainingConfig(checkpoint_activations=process.checkpoint, precision="fp32"))
     trainer.train_step([batch_of(Case(process.preset, process.vocabulary, 1, 16))])
     before, began = most_resident(), process_time()
     for length in (16, 48, 32, 64, 24, 32, 16, 64):

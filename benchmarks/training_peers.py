@@ -73,7 +73,7 @@ def heedful_step(task: Task) -> Contender:
         h=shape.h,
         dropout=shape.dropout,
     )
-    trainer = Trainer(Transformer(config), TrainingConfig(label_smoothing=shape.label_smoothing))
+    trainer = Trainer(Transformer(config), TrainingConfig(label_smoothing=shape.label_smoothing, precision="fp32"))
     batches = [Batch(*_ids(rows), rows.tokens, tuple(range(len(rows.source)))) for rows in task.batches]
     return Contender(lambda i: trainer.train_step([batches[i]]).loss, trainer.model, "heedful")
 

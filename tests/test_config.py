@@ -68,7 +68,7 @@ OUT_OF_RANGE = [
     ("training", {"label_smoothing": 1.0}, "training.label_smoothing must be at least 0 and below 1, not 1.0."),
     ("data", {"bpe_dropout": 1.0}, "data.bpe_dropout must be at least 0 and below 1, not 1.0."),
     ("training", {"optimizer": "sgd"}, 'training.optimizer must be one of adam, muon, not "sgd".'),
-    ("training", {"precision": "fp8"}, 'training.precision must be one of fp32, bf16, fp16, not "fp8".'),
+    ("training", {"precision": "fp8"}, 'training.precision must be one of auto, fp32, bf16, fp16, not "fp8".'),
     ("training", {"non_finite": "go"}, 'training.non_finite must be one of stop, skip, not "go".'),
     ("training", {"keep": 3, "average": 4}, "training.keep = 3 is below training.average = 4"),
     ("decoding", {"beam": 0}, "decoding.beam must be at least 1, not 0."),

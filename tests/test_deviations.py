@@ -80,7 +80,9 @@ def figures(variant: Variant, store: Store) -> tuple[float, ...]:
     """Loss and gradient of one update from the same seed, and the logits after it without dropout."""
     with applied(variant.patches):
         torch.manual_seed(1)
-        trainer = Trainer(Transformer(replace(SMALL, **variant.model)), TrainingConfig(batch_tokens=256))
+        trainer = Trainer(
+            Transformer(replace(SMALL, **variant.model)), TrainingConfig(batch_tokens=256, precision="fp32")
+        )
         batch = Batches(store, 256, seed=1)[0]
         result = trainer.train_step([batch])
         logits = trainer.model.eval()(batch.source_BS, batch.target_in_BT)

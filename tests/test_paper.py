@@ -19,8 +19,8 @@ from heedful.model.attention import causal_mask, fast_attention, plain_attention
 from heedful.model.embeddings import Embedding, sinusoids
 from heedful.model.layers import AddAndNorm, FeedForward
 from heedful.model.transformer import Transformer
-from heedful.training.adam import Adam
 from heedful.training.loss import smoothed_cross_entropy
+from heedful.training.optimizer import adam
 from heedful.training.schedule import learning_rate
 
 SMALL = ModelConfig(vocab_size=11, N=2, d_model=8, d_ff=12, h=2, dropout=0.0)
@@ -128,13 +128,13 @@ def test_section_5_3_adam() -> None:
     """β₁ = 0.9, β₂ = 0.98 and ε = 1e-9: the first moment keeps 0.9 of itself, the second 0.98, and a gradient as
     small as ε moves a weight by half the rate."""
     weight = torch.zeros(2, dtype=torch.float64, requires_grad=True)
-    adam = Adam([weight])
-    adam.rate = 1.0
+    optimizer = adam([weight])
+    optimizer.param_groups[0]["lr"] = 1.0
     weight.grad = torch.tensor([1e-9, 1.0], dtype=torch.float64)
-    adam.step()
+    optimizer.step()
     torch.testing.assert_close(weight.detach(), torch.tensor([-0.5, -1.0], dtype=torch.float64), rtol=0.0, atol=1e-8)
-    torch.testing.assert_close(adam.m[0], 0.1 * weight.grad, **EXACT)
-    torch.testing.assert_close(adam.v[0], 0.02 * weight.grad**2, **EXACT)
+    torch.testing.assert_close(optimizer.state[weight]["exp_avg"], 0.1 * weight.grad, **EXACT)
+    torch.testing.assert_close(optimizer.state[weight]["exp_avg_sq"], 0.02 * weight.grad**2, **EXACT)
 
 
 def test_section_5_4_label_smoothing() -> None:

@@ -57,7 +57,7 @@ RECIPES = st.builds(
         learning_rate=st.floats(0, exclude_min=True, allow_infinity=False),
         label_smoothing=SHARE,
         clip_norm=st.floats(0, allow_nan=False, allow_infinity=False),
-        precision=st.sampled_from(["fp32", "bf16", "fp16"]),
+        precision=st.sampled_from(["auto", "fp32", "bf16", "fp16"]),
         average=st.integers(1, 30),
         threads=st.integers(0, 64),
     ),

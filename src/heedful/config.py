@@ -133,7 +133,7 @@ class TrainingConfig:
     bidirectional_steps: int = 0  # first steps, with every other batch reversed (target → source); 0: none
     label_smoothing: float = 0.1  # probability spread over the vocabulary, section 5.4
     clip_norm: float = 0.0  # largest gradient norm; 0: no clipping, as in the paper
-    precision: str = "fp32"  # "bf16" or "fp16": autocast
+    precision: str = "auto"  # of activations: "auto" (bf16 where the device is built for it), "fp32", "bf16", "fp16"
     checkpoint_activations: bool = False  # recompute layers in the backward pass: less memory, same result
     non_finite: str = "stop"  # "stop" or "skip" when the loss or a gradient is not finite
     log_every: int = 10  # steps between log lines
@@ -154,7 +154,7 @@ class TrainingConfig:
         _require(self.learning_rate > 0, f"training.learning_rate must be above 0, not {self.learning_rate}.")
         _share(self, "training", "label_smoothing")
         _one_of(self, "training", "optimizer", ("adam", "muon"))
-        _one_of(self, "training", "precision", ("fp32", "bf16", "fp16"))
+        _one_of(self, "training", "precision", ("auto", "fp32", "bf16", "fp16"))
         _one_of(self, "training", "non_finite", ("stop", "skip"))
         if self.keep == 0:
             object.__setattr__(self, "keep", max(2, self.average))

@@ -33,6 +33,23 @@ def pick_device(name: str) -> torch.device:
     return torch.device("cuda" if available and name != "cpu" else "cpu")
 
 
+def has_native_bf16(device: torch.device) -> bool:
+    """Return whether the device multiplies bf16 matrices natively, and torch may use the instructions.
+
+    On a CPU these are AVX512_BF16 or AMX. ATEN_CPU_CAPABILITY and ONEDNN_MAX_CPU_ISA can switch them off.
+    """
+    if device.type == "cuda":
+        return torch.cuda.get_device_capability(device) >= (8, 0)
+    if device.type != "cpu" or torch.backends.cpu.get_cpu_capability() != "AVX512":
+        return False
+    allowed = os.environ.get("ONEDNN_MAX_CPU_ISA", "").upper()
+    if allowed not in ("", "ALL", "DEFAULT") and not any(isa in allowed for isa in ("BF16", "AMX", "AVX10")):
+        return False
+    # Older releases of torch do not tell; there, `training.precision = "bf16"` can still be set by hand.
+    capabilities: dict[str, object] = getattr(torch.cpu, "get_capabilities", dict)()
+    return bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))
+
+
 @contextmanager
 def preserved_torch_state() -> Iterator[None]:
     """Restore torch's thread count and global random state: a library call leaves the process as it found it."""

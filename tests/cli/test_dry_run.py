@@ -204,7 +204,7 @@ def test_the_papers_recipes_are_the_presets_and_sections_5_and_6_1(name: str) ->
     dropout = 0.3 if (languages, size) == ("de", "big") else 0.1
     assert recipe.model == replace(preset.model(37_000), dropout=dropout)
     assert recipe.data.vocab_size == {"de": 37_000, "fr": 32_000}[languages]
-    training: dict[str, Any] = {**preset.training, "learning_rate": 1.0, "clip_norm": 0.0, "precision": "fp32"}
+    training: dict[str, Any] = {**preset.training, "learning_rate": 1.0, "clip_norm": 0.0, "precision": "auto"}
     tokens = training.pop("batch_tokens")
     assert recipe.training.batch_tokens * recipe.training.accumulate == tokens == 25_000
     assert {key: getattr(recipe.training, key) for key in training} == training

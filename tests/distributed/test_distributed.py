@@ -94,9 +94,14 @@ def losses(run: Path) -> list[tuple[int, str, float]]:
     return [(line["step"], line["kind"], line["loss"]) for line in lines if "loss" in line]
 
 
-def test_two_processes_are_one_run(corpus: dict[str, str], alone: Path, tmp_path: Path) -> None:
-    """Of two numbers the sum has no order: bit for bit the run of one process."""
-    done = together(tmp_path / "run", corpus, SETTINGS)
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_two_processes_are_one_run(corpus: dict[str, str], alone: Path, tmp_path: Path, precision: str) -> None:
+    """Of two numbers the sum has no order: bit for bit the run of one process. Gradients are float32 in bf16 too."""
+    settings = {**SETTINGS, "training.precision": precision}
+    if precision != SETTINGS["training.precision"]:
+        in_float32, alone = alone, train(out=tmp_path / "alone", overrides={**corpus, **settings}).path
+        assert losses(alone) != losses(in_float32)
+    done = together(tmp_path / "run", corpus, settings)
     assert done.code == 0, done.err
     assert done.out.strip() == str(tmp_path / "run"), "one of them speaks"
     assert "2 processes" in done.err

@@ -67,8 +67,9 @@ def manifest(files: dict[str, Any]) -> Malice:
     def act(model: Path) -> None:
         known = json.loads((model / "MANIFEST.json").read_text(encoding="utf-8"))["files"]
         forged = {**known, **files}
-        digest = hashlib.sha256(json.dumps(forged, sort_keys=True).encode()).hexdigest()
-        (model / "MANIFEST.json").write_text(json.dumps({"files": forged, "digest": digest}), encoding="utf-8")
+        content = {"about": {}, "files": forged}
+        digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+        (model / "MANIFEST.json").write_text(json.dumps({**content, "digest": digest}), encoding="utf-8")
 
     return act
 

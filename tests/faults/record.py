@@ -68,6 +68,7 @@ ROWS = {
         "right status, connection closed where the framing is in doubt",
     ),
     "R26": ("lost text", "lines of 1 to 300 sentences: all come back, the same by command line, server and Python"),
+    "R27": ("bf16", 'R1, R2 and R9 with `training.precision = "bf16"`: bit-identical'),
 }
 
 HEAD = """# Reliability

@@ -8,9 +8,13 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor
+
 import tasks
 from heedful.files import is_empty
+from heedful.model.transformer import Transformer
 from heedful.storage.run_directory import RunDirectory
+from heedful.training.optimizer import Optimizers, load_state_tensors
 from heedful.training.run import train
 from heedful.training.run_log import read_log
 
@@ -59,6 +63,11 @@ def leftovers(path: Path) -> list[str]:
 def continued(path: Path, settings: dict[str, Any]) -> None:
     """The same command, whether the run has begun or not."""
     train(out=path, overrides=settings)
+
+
+def load_without_moments(model: Transformer, optimizers: Optimizers, tensors: dict[str, Tensor]) -> None:
+    """What a control puts in place of optimizer.load_state_tensors."""
+    load_state_tensors(model, optimizers, {name: tensor * ("exp_avg" not in name) for name, tensor in tensors.items()})
 
 
 def copy_with(source: Path, target: Path, *steps: int) -> RunDirectory:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 from events import count, forked
-from runs import SETTINGS, continued, copy_with, end_of
+from runs import SETTINGS, continued, copy_with, end_of, load_without_moments
 
 import tasks
 from heedful.storage.run_directory import RunDirectory
@@ -82,11 +82,9 @@ def test_resumed_from_each_step(
 def test_control_forgets(
     straight: Path, every: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forgotten: str
 ) -> None:
-    load, fitting = checkpoints.load, checkpoints._require_tensor
+    load = checkpoints.load
     if forgotten == "moments":
-        monkeypatch.setattr(
-            checkpoints, "_require_tensor", lambda t, name, *r: fitting(t, name, *r) * ("exp" not in name)
-        )
+        monkeypatch.setattr(checkpoints, "load_state_tensors", load_without_moments)
     elif forgotten == "dropout":
         monkeypatch.setattr(trainer_module, "seed_dropout", lambda *_: torch.rand(1))
     else:

@@ -21,7 +21,7 @@ from heedful.storage import model_directory
 from heedful.storage.model_directory import read_model, write_model
 from heedful.storage.run_directory import RunDirectory, open_model
 from heedful.training import checkpoints
-from heedful.training.adam import Adam
+from heedful.training.optimizer import make_optimizers
 
 pytestmark = pytest.mark.faults
 
@@ -64,12 +64,12 @@ def save_and_prune(run: RunDirectory, step: int) -> Work:
     def work() -> None:
         recipe, last = run.recipe(), run.steps()[-1]
         model = Transformer(replace(recipe.model, vocab_size=open_model(run.path).tokenizer.vocab_size))
-        optimizer = Adam(model.parameters())
-        progress = checkpoints.load(run, last, model, optimizer)
+        optimizers = make_optimizers(model, recipe.training.optimizer)
+        progress = checkpoints.load(run, last, model, optimizers)
         with torch.no_grad():
             next(model.parameters()).add_(1.0)
         progress.step = step
-        checkpoints.save(run, model, optimizer, progress)
+        checkpoints.save(run, model, optimizers, progress)
         checkpoints.prune(run, 2, 2, newest=step)
 
     return work
@@ -82,7 +82,7 @@ def digests(directory: Path) -> dict[str, str]:
 def loads(run: RunDirectory, step: int) -> bool:
     model = Transformer(replace(run.recipe().model, vocab_size=open_model(run.path).tokenizer.vocab_size))
     try:
-        checkpoints.load(run, step, model, Adam(model.parameters()))
+        checkpoints.load(run, step, model, make_optimizers(model, "adam"))
     except HeedfulError:
         return False
     return True

@@ -22,7 +22,7 @@ from heedful.storage import model_directory
 from heedful.storage.manifest import write_manifest
 from heedful.storage.run_directory import RunDirectory, read_last
 from heedful.training import checkpoints
-from heedful.training.adam import Adam
+from heedful.training.optimizer import make_optimizers
 
 pytestmark = pytest.mark.faults
 
@@ -90,7 +90,7 @@ def read_model(run: RunDirectory) -> None:
 
 def read_checkpoint(run: RunDirectory) -> None:
     model = read_last(run).transformer
-    checkpoints.load(run, LAST, model, Adam(model.parameters()))
+    checkpoints.load(run, LAST, model, make_optimizers(model, "adam"))
 
 
 def read_recipe(run: RunDirectory) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 
 import pytest
 import torch
@@ -27,20 +26,17 @@ def config(**changes: int) -> ModelConfig:
     return ModelConfig(**({"vocab_size": 20, "N": 1, "d_model": 32, "d_ff": 32, "h": 2} | changes))
 
 
-def in_precision(name: str) -> AbstractContextManager[object]:
-    return nullcontext() if name == "fp32" else torch.autocast("cpu", getattr(torch, name))
-
-
 def attend(module: MultiHeadAttention, kind: str, precision: str, length: int) -> int:
     """The peak of a forward and backward pass of one of the three uses (section 3.2.3)."""
-    x = torch.randn(1, length, 32, requires_grad=True)
-    memory = torch.randn(1, length + 8, 32, requires_grad=True) if kind == "cross" else x
+    dtype = getattr(torch, precision)
+    x = torch.randn(1, length, 32, dtype=dtype, requires_grad=True)
+    memory = torch.randn(1, length + 8, 32, dtype=dtype, requires_grad=True) if kind == "cross" else x
     real = torch.arange(memory.shape[1]) < length - 16
     mask = None if kind == "causal" else real[None, None, None, :]
 
     def compute() -> None:
-        with in_precision(precision):
-            output, _ = module(x, module.keys_values(memory), mask, causal=kind == "causal")
+        output, _ = module(x, module.keys_values(memory), mask, causal=kind == "causal")
+        assert output.dtype == dtype
         output.float().sum().backward()
 
     return peak(compute)
@@ -49,9 +45,9 @@ def attend(module: MultiHeadAttention, kind: str, precision: str, length: int) -
 @pytest.mark.parametrize(
     ("precision", "d_k", "d_v"),
     [
-        ("fp32", 16, 16),
-        ("fp32", 8, 16),
-        ("fp32", 16, 8),
+        ("float32", 16, 16),
+        ("float32", 8, 16),
+        ("float32", 16, 8),
         ("bfloat16", 16, 16),
         ("bfloat16", 8, 16),
         ("float16", 16, 16),
@@ -67,9 +63,9 @@ def test_attention_grows_with_the_length(kind: str, precision: str, d_k: int, d_
 
 @pytest.mark.parametrize("kind", ["encoder", "causal", "cross"])
 def test_control_plain_attention_grows_with_its_square(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attention, "_SHORT", 10**9)
+    monkeypatch.setattr(attention, "longest_plain", lambda _: 10**9)
     module = MultiHeadAttention(config())
-    one, two = (attend(module, kind, "fp32", length) for length in (LENGTH, 2 * LENGTH))
+    one, two = (attend(module, kind, "float32", length) for length in (LENGTH, 2 * LENGTH))
     assert two > QUADRATIC * one
 
 
@@ -85,7 +81,7 @@ def step(model: Transformer, length: int) -> int:
 @pytest.mark.parametrize("plain", [False, True], ids=["ours", "control: plain"])
 def test_the_whole_model_grows_with_the_length(plain: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if plain:
-        monkeypatch.setattr(attention, "_SHORT", 10**9)
+        monkeypatch.setattr(attention, "longest_plain", lambda _: 10**9)
     model = Transformer(config())
     one, two = step(model, LENGTH), step(model, 2 * LENGTH)
     assert two > QUADRATIC * one if plain else two < LINEAR * one

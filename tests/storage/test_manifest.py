@@ -18,14 +18,15 @@ from heedful.storage.manifest import verify_manifest, write_manifest
 def directory(tmp_path: Path) -> Path:
     (tmp_path / "weights").write_bytes(bytes(range(64)))
     (tmp_path / "notes").write_bytes(b"")
-    write_manifest(tmp_path)
+    write_manifest(tmp_path, {"precision": "bf16"})
     return tmp_path
 
 
 def forge(directory: Path, files: Any) -> None:
     """A manifest whose own digest is right, whatever it says."""
-    digest = hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
-    (directory / "MANIFEST.json").write_text(json.dumps({"files": files, "digest": digest}))
+    content = {"files": files, "about": {"precision": "bf16"}}
+    digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    (directory / "MANIFEST.json").write_text(json.dumps({**content, "digest": digest}))
 
 
 def honest(directory: Path, name: str) -> dict[str, Any]:
@@ -38,15 +39,25 @@ def test_has_length_and_sha256_of_every_file(directory: Path) -> None:
     assert written["files"] == {name: honest(directory, name) for name in ("notes", "weights")}
 
 
+def test_facts_are_recorded(directory: Path) -> None:
+    assert json.loads((directory / "MANIFEST.json").read_text())["about"] == {"precision": "bf16"}
+
+
 def test_its_own_digest_is_of_all_entries(directory: Path) -> None:
     path = directory / "MANIFEST.json"
     written = json.loads(path.read_text())
     forge(directory, written["files"])
     assert json.loads(path.read_text())["digest"] == written["digest"]
-    del written["files"]["notes"]  # what is left is true
-    path.write_text(json.dumps(written))
-    with pytest.raises(ModelError, match="its digest does not match its content"):
-        verify_manifest(directory, (), ModelError)
+    changes: list[dict[str, Any]] = [
+        {"files": {"weights": written["files"]["weights"]}},  # what is left is true
+        {"about": {"precision": "fp32"}},
+        {"about": {}},
+        {"more": 1},
+    ]
+    for change in changes:
+        path.write_text(json.dumps({**written, **change}))
+        with pytest.raises(ModelError, match="its digest does not match its content"):
+            verify_manifest(directory, (), ModelError)
 
 
 def test_the_order_of_entries_does_not_matter(directory: Path) -> None:

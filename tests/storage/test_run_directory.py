@@ -81,7 +81,7 @@ def test_looking_for_one_reads_no_more_than_it_must(own_run: Path, caplog: pytes
 
 
 def test_a_model_says_which_steps_it_is_made_of(tiny_run: Path) -> None:
-    assert open_model(tiny_run).history == {"steps": 12, "averaged_steps": [4, 8, 12]}
+    assert open_model(tiny_run).history == {"steps": 12, "averaged_steps": [4, 8, 12], "precision": "fp32"}
 
 
 def test_last_is_the_newest_checkpoint(own_run: Path) -> None:

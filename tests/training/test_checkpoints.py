@@ -12,27 +12,34 @@ import torch
 from heedful.config import ModelConfig
 from heedful.errors import CheckpointError, MachineError
 from heedful.model.transformer import Transformer
+from heedful.storage.file_names import OPTIMIZER
+from heedful.storage.model_directory import read_tensors, write_tensors
 from heedful.storage.run_directory import RunDirectory
 from heedful.training import checkpoints
-from heedful.training.adam import Adam
 from heedful.training.checkpoints import load, prune, require_space, save
+from heedful.training.optimizer import Optimizers, make_optimizers, state_tensors
 from heedful.training.progress import Progress
 
 CONFIG = ModelConfig(vocab_size=20, N=1, d_model=8, d_ff=16, h=2, dropout=0.0)
 
-Trained = tuple[Transformer, Adam]
+Trained = tuple[Transformer, Optimizers]
 
 
 def trained(seed: int, updates: int = 3) -> Trained:
     torch.manual_seed(seed)
     model = Transformer(CONFIG)
-    optimizer = Adam(model.parameters())
-    optimizer.rate = 0.01
+    optimizers = make_optimizers(model, "adam")
     for _ in range(updates):
         model(torch.tensor([[5, 6, 3]]), torch.tensor([[2, 7, 8]])).square().sum().backward()
+        update(optimizers, 0.01)
+    return model, optimizers
+
+
+def update(optimizers: Optimizers, lr: float) -> None:
+    for optimizer in optimizers:
+        optimizer.param_groups[0]["lr"] = lr
         optimizer.step()
         optimizer.zero_grad()
-    return model, optimizer
 
 
 @pytest.fixture
@@ -43,17 +50,17 @@ def run(tmp_path: Path) -> RunDirectory:
 @pytest.fixture
 def make(run: RunDirectory) -> Callable[..., None]:
     """`make(4, 8)`: checkpoints of these steps."""
-    model, optimizer = trained(1)
+    model, optimizers = trained(1)
 
     def make(*steps: int) -> None:
         for step in steps:
-            save(run, model, optimizer, Progress(step=step))
+            save(run, model, optimizers, Progress(step=step))
 
     return make
 
 
 def test_weights_moments_and_progress_come_back_bit_for_bit(run: RunDirectory) -> None:
-    model, optimizer = trained(1)
+    model, optimizers = trained(1)
     progress = Progress(
         step=3,
         tokens=71,
@@ -65,53 +72,79 @@ def test_weights_moments_and_progress_come_back_bit_for_bit(run: RunDirectory) -
         log_bytes=123,
         facts={"threads": 1},
     )
-    save(run, model, optimizer, progress)
-    other, other_optimizer = trained(2, updates=0)
-    assert load(run, 3, other, other_optimizer) == progress
+    save(run, model, optimizers, progress)
+    other, other_optimizers = trained(2, updates=0)
+    assert load(run, 3, other, other_optimizers) == progress
     for before, after in zip(model.parameters(), other.parameters(), strict=True):
         assert torch.equal(before, after)
-    assert other_optimizer.updates == optimizer.updates
-    for moment in ("m", "v"):
-        pairs = zip(getattr(optimizer, moment), getattr(other_optimizer, moment), strict=True)
-        assert all(torch.equal(*pair) and pair[0].any() for pair in pairs)
+    expected, found = state_tensors(model, optimizers), state_tensors(other, other_optimizers)
+    assert len(expected) == 3 * len(list(model.parameters()))
+    assert found.keys() == expected.keys()
+    assert all(torch.equal(found[name], expected[name]) and found[name].any() for name in expected)
 
 
 def test_the_next_update_is_the_one_that_would_have_been(run: RunDirectory) -> None:
-    model, optimizer = trained(1)
-    save(run, model, optimizer, Progress(step=3))
-    other, other_optimizer = trained(2, updates=0)
-    load(run, 3, other, other_optimizer)
-    for one, its_optimizer in ((model, optimizer), (other, other_optimizer)):
-        its_optimizer.rate = 0.02
+    model, optimizers = trained(1)
+    save(run, model, optimizers, Progress(step=3))
+    other, other_optimizers = trained(2, updates=0)
+    load(run, 3, other, other_optimizers)
+    for one, its_optimizers in ((model, optimizers), (other, other_optimizers)):
         one(torch.tensor([[9, 3]]), torch.tensor([[2, 7]])).sum().backward()
-        its_optimizer.step()
+        update(its_optimizers, 0.02)
     assert all(torch.equal(*pair) for pair in zip(model.parameters(), other.parameters(), strict=True))
 
 
 def test_skipped_updates_are_not_counted_by_adam(run: RunDirectory) -> None:
-    model, optimizer = trained(1, updates=3)
-    save(run, model, optimizer, Progress(step=5, skipped=2))
-    other, other_optimizer = trained(2, updates=0)
-    load(run, 5, other, other_optimizer)
-    assert other_optimizer.updates == 3
+    model, optimizers = trained(1, updates=3)
+    save(run, model, optimizers, Progress(step=5, skipped=2))
+    other, other_optimizers = trained(2, updates=0)
+    load(run, 5, other, other_optimizers)
+    steps = [tensor for name, tensor in state_tensors(other, other_optimizers).items() if name.startswith("step.")]
+    assert [step.item() for step in steps] == [3] * len(list(model.parameters()))
 
 
-def test_an_optimiser_that_never_moved_can_be_saved(run: RunDirectory) -> None:
-    model, optimizer = trained(1, updates=0)
-    save(run, model, optimizer, Progress(step=1, skipped=1))
-    other, other_optimizer = trained(2, updates=3)
-    load(run, 1, other, other_optimizer)
-    assert other_optimizer.updates == 0
-    moments = [*other_optimizer.m, *other_optimizer.v]
-    assert len(moments) == 2 * len(list(model.parameters()))
-    assert not any(moment.any() for moment in moments)
+def test_an_optimizer_without_an_update_can_be_saved(run: RunDirectory) -> None:
+    model, optimizers = trained(1, updates=0)
+    save(run, model, optimizers, Progress(step=1, skipped=1))
+    other, other_optimizers = trained(2, updates=0)
+    assert load(run, 1, other, other_optimizers).step == 1
+    assert state_tensors(other, other_optimizers) == {}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"exp_avg.embedding.weight_VD": None}, r"exp_avg\.embedding\.weight_VD is missing, expected \(20, 8\)"),
+        ({"exp_avg.embedding.weight_VD": torch.zeros(20, 9)}, r"is of shape \(20, 9\), expected \(20, 8\)"),
+        ({"step.embedding.weight_VD": torch.zeros(1)}, r"is of shape \(1,\), expected \(\)"),
+        ({"exp_avg.other": torch.zeros(1)}, "exp_avg.other does not belong to this model and optimizer"),
+    ],
+    ids=["missing", "misshapen", "a step of one dimension", "unknown"],
+)
+def test_wrong_optimizer_state_is_an_error_of_ours(
+    run: RunDirectory, make: Callable[..., None], change: dict[str, torch.Tensor | None], message: str
+) -> None:
+    make(4)
+    path = run.checkpoint(4) / OPTIMIZER
+    tensors = {**read_tensors(path, CheckpointError), **change}
+    write_tensors(path, {name: tensor for name, tensor in tensors.items() if tensor is not None})
+    with pytest.raises(CheckpointError, match=message) as caught:
+        load(run, 4, *trained(2, updates=0))
+    assert str(run.checkpoint(4)) in str(caught.value)
+
+
+def test_the_state_of_another_optimizer_is_refused(run: RunDirectory, make: Callable[..., None]) -> None:
+    make(4)
+    model, _ = trained(2, updates=0)
+    with pytest.raises(CheckpointError, match=r"momentum_buffer\..* is missing"):
+        load(run, 4, model, make_optimizers(model, "muon"))
 
 
 def test_another_shape_is_refused_with_both(run: RunDirectory, make: Callable[..., None]) -> None:
     make(4)
     wider = Transformer(ModelConfig(vocab_size=21, N=1, d_model=8, d_ff=16, h=2))
     with pytest.raises(CheckpointError, match=r"of shape \(20, 8\), expected \(21, 8\)"):
-        load(run, 4, wider, Adam(wider.parameters()))
+        load(run, 4, wider, make_optimizers(wider, "adam"))
 
 
 _UNKNOWN_KEY = '{"format_version": 1, "no_such": 1}'

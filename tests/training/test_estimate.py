@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -39,7 +38,8 @@ from heedful.training.estimate import (
 )
 from heedful.training.hardware import available_memory, flops_per_second
 from heedful.training.loss import batch_loss
-from heedful.training.optimizer import make_optimizer
+from heedful.training.optimizer import make_optimizers
+from heedful.training.precision import activation_dtype
 
 CPU = torch.device("cpu")
 
@@ -56,8 +56,8 @@ def batch_of(B: int, S: int, T: int) -> Batch:
 
 
 def loss_of(model: Transformer, batch: Batch, precision: str) -> Tensor:
-    with nullcontext() if precision == "fp32" else torch.autocast("cpu", torch.bfloat16):
-        return batch_loss(model, batch, 0.1).smoothed
+    model.embedding.training_dtype = activation_dtype(precision, CPU)
+    return batch_loss(model, batch, 0.1).smoothed
 
 
 def kept_by_autograd(model: nn.Module, compute: Callable[[], object]) -> int:
@@ -81,13 +81,14 @@ SHAPES = [
     shape_of(d_k=4, d_v=8),
     shape_of(attention_dropout=0.1),
 ]
-# Short sentences; the longest whose attention weights are all kept, and the next; different lengths.
-SIZES = [(6, 7, 6), (1, 96, 96), (1, 97, 97), (2, 100, 60)]
+# Short sentences; the longest whose attention weights are all kept in float32 and in bf16, and the next ones; different
+# lengths.
+SIZES = [(6, 7, 6), (1, 96, 96), (1, 97, 97), (2, 100, 60), (1, 256, 256), (1, 257, 257)]
 
 
 @pytest.mark.parametrize("config", SHAPES)
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
 def test_activations_are_what_autograd_keeps(config: ModelConfig, size: tuple[int, int, int], precision: str) -> None:
     B, S, T = size
     model, batch = Transformer(config), batch_of(B, S, T)
@@ -102,7 +103,7 @@ def test_activations_are_what_autograd_keeps(config: ModelConfig, size: tuple[in
 def test_checkpointed_activations_are_the_inputs_and_one_layer(config: ModelConfig) -> None:
     B, S, T = 16, 20, 24
     batch, model, layer = batch_of(B, S, T), Transformer(config), DecoderLayer(config)
-    training = TrainingConfig(checkpoint_activations=True)
+    training = TrainingConfig(checkpoint_activations=True, precision="fp32")
     counted = activations(config, training, BatchShape(B, S, T, B * T), gpu=False)
     model.checkpoint_activations = True
     _, inputs = allocated(lambda: loss_of(model, batch, "fp32"))
@@ -122,17 +123,18 @@ def test_parameters_are_those_of_the_model() -> None:
 def test_memory_has_four_numbers_a_parameter() -> None:
     config, shape = shape_of(), BatchShape(3, 5, 4, 12)
     count = parameters(config)
-    found = memory(config, TrainingConfig(), shape, gpu=False)
+    found = memory(config, TrainingConfig(precision="fp32"), shape, gpu=False)
     assert (found.weights, found.gradients, found.moments) == (4 * count, 4 * count, 8 * count)
     assert found.total == 16 * count + found.activations + found.working
     assert memory(config, TrainingConfig(precision="bf16"), shape, gpu=False).weights == 6 * count
-    parts = memory(config, TrainingConfig(accumulate=2), shape, gpu=False)
+    parts = memory(config, TrainingConfig(accumulate=2, precision="fp32"), shape, gpu=False)
     assert (parts.activations, parts.working > found.working) == (found.activations, True)
 
 
 def recipe_of(name: str, **training: Any) -> Recipe:
     preset = presets.named(name)
-    return Recipe(model=preset.model(37_000), training=TrainingConfig(**{**preset.training, **training}))  # type: ignore[arg-type]
+    settings: dict[str, Any] = {**preset.training, "precision": "fp32", **training}
+    return Recipe(model=preset.model(37_000), training=TrainingConfig(**settings))
 
 
 @pytest.mark.parametrize(("name", "counted", "published"), [("base", 0.94e18, "3.3e+18"), ("big", 9.6e18, "2.3e+19")])
@@ -196,11 +198,12 @@ def test_reversed_batches_are_counted_as_they_are_trained(
 def test_the_products_of_muon_are_counted_as_torch_counts_them() -> None:
     config, training = shape_of(N=2, d_model=16, d_ff=24), TrainingConfig(optimizer="muon")
     model = Transformer(config)
-    optimizer = make_optimizer(model, "muon")
+    optimizers = make_optimizers(model, "muon")
     for parameter in model.parameters():
         parameter.grad = torch.randn_like(parameter)
     with FlopCounterMode(display=False) as counter:
-        optimizer.step()
+        for optimizer in optimizers:
+            optimizer.step()
     assert optimizer_flops(config, training) == counter.get_total_flops() > 0
     assert optimizer_flops(config, replace(training, optimizer="adam")) == 0
 

@@ -14,7 +14,7 @@ from heedful.config import BOS, EOS, PAD, ModelConfig
 from heedful.data.batches import Batch, pad
 from heedful.model.transformer import Transformer
 from heedful.training import loss as loss_module
-from heedful.training.loss import batch_loss, perplexity, projected_loss, smoothed_cross_entropy
+from heedful.training.loss import Loss, batch_loss, perplexity, projected_loss, smoothed_cross_entropy
 
 SMOOTHINGS = (0.0, 0.1, 0.7)
 
@@ -141,13 +141,70 @@ def test_no_logits_of_a_whole_batch_are_kept() -> None:
     assert sum(kept) == states.numel() + weight.numel()
 
 
+def half_projection(P: int, V: int, D: int) -> tuple[Tensor, Tensor, Tensor]:
+    """bf16 states, and float32 weights that bf16 represents exactly."""
+    states, weight, labels = projection(P, V, D)
+    rounded = states.detach().bfloat16().requires_grad_()
+    return rounded, weight.detach().bfloat16().float().requires_grad_(), labels
+
+
+def on_rounded_logits(states: Tensor, weight: Tensor, labels: Tensor, smoothing: float) -> Loss:
+    """The plain loss in float64 of the same logits, rounded to bf16 as the product is."""
+    exact = states.double() @ weight.double().T
+    rounded = (states.detach() @ weight.detach().bfloat16().T).double()
+    return smoothed_cross_entropy(exact + (rounded - exact).detach(), labels, smoothing)
+
+
+@pytest.mark.parametrize("smoothing", SMOOTHINGS)
+@pytest.mark.parametrize("P", [1, 4, 1_000])
+def test_in_bf16_the_softmax_and_the_sum_are_float32(monkeypatch: pytest.MonkeyPatch, smoothing: float, P: int) -> None:
+    """As exact as float32 once the logits are rounded; the mean of the logits is not even rounded to bf16."""
+    monkeypatch.setattr(loss_module, "_CHUNK", 300)
+    states, weight, labels = half_projection(P, V=50, D=16)
+    found, expected = projected_loss(states, weight, labels, smoothing), on_rounded_logits(states, weight, labels, 0.0)
+    assert found.smoothed.dtype == found.nll.dtype == torch.float32
+    assert found.nll.item() == pytest.approx(expected.nll.item(), rel=1e-5)
+    logits = states.double() @ weight.double().T
+    rounding = (logits.bfloat16().double() - logits).abs().mean(dim=1).sum().item()
+    smoothed = on_rounded_logits(states, weight, labels, smoothing).smoothed.item()
+    assert found.smoothed.item() == pytest.approx(smoothed, rel=1e-5, abs=smoothing * rounding)
+
+
+@pytest.mark.parametrize("smoothing", SMOOTHINGS)
+def test_gradients_in_bf16_are_those_of_autograd(smoothing: float) -> None:
+    """Each element within the rounding of bf16 (2⁻⁸), of the largest gradient."""
+    states, weight, labels = half_projection(300, V=50, D=16)
+    plain = on_rounded_logits(states, weight, labels, smoothing)
+    expected = torch.autograd.grad(3 * plain.smoothed, [states, weight])
+    found = torch.autograd.grad(3 * projected_loss(states, weight, labels, smoothing).smoothed, [states, weight])
+    assert [gradient.dtype for gradient in found] == [torch.bfloat16, torch.float32]
+    for ours, theirs in zip(found, expected, strict=True):
+        theirs = theirs.float()
+        torch.testing.assert_close(ours.float(), theirs, rtol=0.01, atol=0.01 * theirs.abs().max().item())
+
+
+def test_gradients_of_bf16_chunks_are_added_in_float32(monkeypatch: pytest.MonkeyPatch) -> None:
+    """512 chunks of one token each: a sum in bf16 stops growing at 256 times its summands."""
+    monkeypatch.setattr(loss_module, "_CHUNK", 1)
+    states = torch.full((512, 1), 1.0, dtype=torch.bfloat16)
+    weight = torch.zeros(4, 1, requires_grad=True)  # softmax 1/4 for every token
+    labels = torch.zeros(512, dtype=torch.long)
+    (found,) = torch.autograd.grad(projected_loss(states, weight, labels, 0.0).smoothed, [weight])
+    assert torch.equal(found[:, 0], 512 * torch.tensor([-0.75, 0.25, 0.25, 0.25]))
+    in_bf16 = torch.zeros((), dtype=torch.bfloat16)
+    for _ in range(512):  # the control
+        in_bf16 += 0.25
+    assert in_bf16 == 64
+
+
 @pytest.mark.parametrize("precision", [torch.bfloat16, torch.float16])
-def test_half_precision_takes_the_plain_loss(precision: torch.dtype) -> None:
+def test_half_precision_of_a_model(precision: torch.dtype) -> None:
     torch.manual_seed(0)
-    model = Transformer(ModelConfig(vocab_size=9, N=1, d_model=8, d_ff=12, h=2)).eval()
+    model = Transformer(ModelConfig(vocab_size=9, N=1, d_model=8, d_ff=12, h=2, dropout=0.0)).train()
     full = batch_loss(model, a_batch(), 0.1)
-    with torch.autocast("cpu", precision):
-        half = batch_loss(model, a_batch(), 0.1)
+    model.embedding.training_dtype = precision
+    half = batch_loss(model, a_batch(), 0.1)
+    assert half.smoothed.dtype == torch.float32
     assert half.smoothed.item() != full.smoothed.item()
     assert half.smoothed.item() == pytest.approx(full.smoothed.item(), rel=0.02)
 

@@ -1,4 +1,4 @@
-"""Muon against singular values, against a plain loop, and against Adam for what is no matrix."""
+"""Muon against singular values, a plain loop in float64, and torch.optim.Muon."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from torch import Tensor
 
 from heedful.config import ModelConfig
 from heedful.model.transformer import Transformer
-from heedful.training.adam import Adam
-from heedful.training.muon import Muon, orthogonal
-from heedful.training.optimizer import make_optimizer
+from heedful.training.muon import Muon, orthogonalize
+from heedful.training.optimizer import make_optimizers
+
+SHAPES = [(6, 10), (12, 4), (6, 10), (8, 8)]
 
 
 @pytest.mark.parametrize("shape", [(16, 16), (8, 24), (24, 8)])
@@ -19,7 +20,7 @@ def test_directions_stay_and_lengths_become_alike(shape: tuple[int, int]) -> Non
     matrices = (
         torch.randn(3, *shape, dtype=torch.float64) * torch.tensor([1e-6, 1.0, 1e6], dtype=torch.float64)[:, None, None]
     )
-    found = orthogonal(matrices)
+    found = orthogonalize(matrices)
     for before, after in zip(matrices, found, strict=True):
         u, s, vt = torch.linalg.svd(before, full_matrices=False)
         inner = u.T @ after @ vt.T  # diagonal, if the directions are the same
@@ -29,8 +30,8 @@ def test_directions_stay_and_lengths_become_alike(shape: tuple[int, int]) -> Non
         assert ((lengths[large] > 0.6) & (lengths[large] < 1.3)).all()
 
 
-def test_no_gradient_at_all_is_no_move() -> None:
-    assert not orthogonal(torch.zeros(1, 4, 6)).any()
+def test_a_gradient_of_zeros_changes_nothing() -> None:
+    assert not orthogonalize(torch.zeros(1, 4, 6)).any()
 
 
 def plain(weight: Tensor, gradients: list[Tensor], rate: float) -> Tensor:
@@ -46,41 +47,68 @@ def plain(weight: Tensor, gradients: list[Tensor], rate: float) -> Tensor:
     return weight
 
 
-def test_matrices_by_a_plain_loop_and_the_rest_by_adam() -> None:
-    torch.manual_seed(2)
-    shapes = [(6, 10), (12, 4), (7,), (6, 10), (30, 6)]
-    weights = [torch.randn(shape, dtype=torch.float64).requires_grad_() for shape in shapes]
-    others = [weights[n].detach().clone().requires_grad_() for n in (2, 4)]
-    muon, adam = Muon(weights, [weights[n] for n in (0, 1, 3)]), Adam(others)
-    before = [weight.detach().clone() for weight in weights]
-    gradients = [[torch.randn_like(weight) for weight in weights] for _ in range(4)]
-    muon.rate = adam.rate = 0.01
+def random_gradients(dtype: torch.dtype, steps: int = 4) -> list[list[Tensor]]:
+    generator = torch.Generator().manual_seed(3)
+    return [[torch.randn(shape, generator=generator, dtype=dtype) for shape in SHAPES] for _ in range(steps)]
+
+
+def updated(optimizer: torch.optim.Optimizer, weights: list[Tensor], gradients: list[list[Tensor]]) -> list[Tensor]:
     for step in gradients:
         for weight, gradient in zip(weights, step, strict=True):
             weight.grad = gradient.clone()
-        for other, n in zip(others, (2, 4), strict=True):
-            other.grad = step[n].clone()
-        muon.step()
-        adam.step()
-    for other, n in zip(others, (2, 4), strict=True):
-        assert torch.equal(other, weights[n])
-    for n in (0, 1, 3):
+        optimizer.step()
+    return [weight.detach() for weight in weights]
+
+
+def random_weights(dtype: torch.dtype) -> list[Tensor]:
+    generator = torch.Generator().manual_seed(2)
+    return [torch.randn(shape, generator=generator, dtype=dtype).requires_grad_() for shape in SHAPES]
+
+
+def test_matrices_of_one_shape_together_as_one_at_a_time() -> None:
+    weights, gradients = random_weights(torch.float64), random_gradients(torch.float64)
+    before = [weight.detach().clone() for weight in weights]
+    found = updated(Muon(weights, lr=0.01, dtype=torch.float64), weights, gradients)
+    for n, weight in enumerate(found):
         expected = plain(before[n], [step[n] for step in gradients], 0.01)
-        torch.testing.assert_close(weights[n].detach(), expected, rtol=0.0, atol=1e-6)
-    assert muon.updates == 4
+        torch.testing.assert_close(weight, expected, rtol=0.0, atol=1e-6)
 
 
-def test_of_a_model_the_matrices_between_states_are_muons() -> None:
+def test_it_is_torchs_muon_up_to_bf16() -> None:
+    """torch.optim.Muon always iterates in bf16, whose numbers have 8 bits: an update agrees to about 2 %."""
+    weights, gradients = random_weights(torch.float32), random_gradients(torch.float32)
+    before = [weight.detach().clone() for weight in weights]
+    oracle_weights = [weight.clone().requires_grad_() for weight in before]
+    oracle = torch.optim.Muon(oracle_weights, lr=0.01, weight_decay=0.0, adjust_lr_fn="match_rms_adamw")
+    expected = updated(oracle, oracle_weights, gradients)
+    found = updated(Muon(weights, lr=0.01, dtype=torch.bfloat16), weights, gradients)
+    for old, ours, theirs in zip(before, found, expected, strict=True):
+        assert (ours - theirs).norm() < 0.02 * (theirs - old).norm()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_matrix_without_a_gradient_stays_and_weights_stay_float32(dtype: torch.dtype) -> None:
+    used, unused = (torch.ones(4, 6, requires_grad=True) for _ in range(2))
+    optimizer = Muon([used, unused], lr=0.01, dtype=dtype)
+    used.grad = torch.randn(4, 6)
+    optimizer.step()
+    assert not torch.equal(used, torch.ones(4, 6))
+    assert torch.equal(unused, torch.ones(4, 6))
+    assert used.dtype == optimizer.state[used]["momentum_buffer"].dtype == torch.float32
+
+
+@pytest.mark.parametrize("precision", [None, torch.bfloat16])
+def test_updates_of_a_model_are_as_large_as_adams(precision: torch.dtype | None) -> None:
     model = Transformer(ModelConfig(vocab_size=20, N=1, d_model=8, d_ff=16, h=2))
+    model.embedding.training_dtype = precision
     before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
-    muon = make_optimizer(model, "muon")
-    muon.rate = 1e-3
-    model(torch.tensor([[5, 6, 3]]), torch.tensor([[2, 7, 8]])).square().sum().backward()
-    muon.step()
-    for (name, parameter), second in zip(model.named_parameters(), muon.v, strict=True):
-        matrix = parameter.dim() == 2 and "embedding" not in name
-        assert bool(second.any()) == (not matrix), name  # Adam's second moment
+    optimizers = make_optimizers(model, "muon")
+    model(torch.tensor([[5, 6, 3]]), torch.tensor([[2, 7, 8]])).float().square().sum().backward()
+    for optimizer in optimizers:
+        optimizer.param_groups[0]["lr"] = 1e-3
+        optimizer.step()
+    for name, parameter in model.named_parameters():
         moved = (parameter - before[name]).square().mean().sqrt()
         assert moved > 0 or name.endswith("key.bias"), name  # a constant added to all keys changes nothing
-        if matrix:
+        if parameter.dim() == 2 and "embedding" not in name:
             assert 0.5e-4 < moved < 4e-4, name

@@ -17,6 +17,7 @@ from heedful.model.dropout import dropout
 from heedful.model.transformer import Transformer
 from heedful.training.dropout_schedule import seed_dropout
 from heedful.training.loss import batch_loss
+from heedful.training.precision import activation_dtype
 from heedful.training.progress import StepResult
 from heedful.training.schedule import learning_rate
 from heedful.training.trainer import Trainer
@@ -61,7 +62,7 @@ def small_model(dropout: float = 0.0, dtype: torch.dtype = torch.float64) -> Tra
 
 
 def trainer(dropout: float = 0.0, dtype: torch.dtype = torch.float64, **training: Any) -> Trainer:
-    settings: dict[str, Any] = {"warmup_steps": 10} | training
+    settings: dict[str, Any] = {"warmup_steps": 10, "precision": "fp32"} | training
     return Trainer(small_model(dropout, dtype), TrainingConfig(**settings))
 
 
@@ -75,13 +76,10 @@ def watch_gradients(one: Trainer) -> list[list[Tensor]]:
     """What Adam is given, at each update."""
     seen: list[list[Tensor]] = []
 
-    update = one.optimizer.step
-
-    def record_and_update() -> None:
-        seen.append([p.grad.clone() for p in one.model.parameters() if p.grad is not None])
-        update()
-
-    one.optimizer.step = record_and_update  # type: ignore[method-assign]
+    (adam,) = one.optimizers
+    adam.register_step_pre_hook(
+        lambda *_: seen.append([p.grad.clone() for p in one.model.parameters() if p.grad is not None])
+    )
     return seen
 
 
@@ -147,7 +145,8 @@ def test_the_rate_is_that_of_the_step() -> None:
     one = trainer()
     for step in (1, 10, 40):
         result = step_at(one, step, [batch_of(random_pairs(2))])
-        assert result.learning_rate == learning_rate(step, 16, 10) == one.optimizer.rate
+        assert result.learning_rate == learning_rate(step, 16, 10)
+        assert one.optimizers[0].param_groups[0]["lr"] == result.learning_rate
 
 
 def test_the_rate_cools_down_at_the_end() -> None:
@@ -168,7 +167,7 @@ def test_dropout_warms_up() -> None:
     batch = batch_of(random_pairs(6))
     rates = {"dropout": 0.4, "attention_dropout": 0.2, "word_dropout": 0.8}
     model = Transformer(ModelConfig(vocab_size=V, N=1, d_model=16, d_ff=24, h=2, **rates))
-    warming = Trainer(model, TrainingConfig(warmup_steps=10, dropout_warmup_steps=8))
+    warming = Trainer(model, TrainingConfig(warmup_steps=10, dropout_warmup_steps=8, precision="fp32"))
     for step, expected, words in ((2, {0.1, 0.05}, 0.2), (8, {0.4, 0.2}, 0.8), (9, {0.4, 0.2}, 0.8)):
         step_at(warming, step, [batch])
         assert dropouts(model) == expected
@@ -252,7 +251,7 @@ def test_what_is_not_finite_stops_before_the_update(kind: str) -> None:
         step_at(one, 42, batches)
     for a, b in zip(before, weights(one.model), strict=True):
         torch.testing.assert_close(b, a, rtol=0.0, atol=0.0, equal_nan=True)
-    assert one.optimizer.updates == 0
+    assert not one.optimizers[0].state
     message = str(caught.value)
     assert message.startswith(f"Step 42: the {kind}")
     assert "lines 101, 102, 103, 501, 502 of the training text" in message
@@ -291,12 +290,65 @@ def test_half_precision(precision: str) -> None:
     batch = batch_of(random_pairs(6))
     half, single = trainer(dtype=torch.float32, precision=precision), trainer(dtype=torch.float32)
     gradients, expected = watch_gradients(half), watch_gradients(single)
-    assert step_at(half, 1, [batch]).loss == pytest.approx(step_at(single, 1, [batch]).loss, rel=0.02)
+    result, in_float32 = step_at(half, 1, [batch]), step_at(single, 1, [batch])
+    assert result.loss == pytest.approx(in_float32.loss, rel=0.02)
+    assert result.loss != in_float32.loss
     for a, b in zip(gradients[0], expected[0], strict=True):
         assert (a - b).norm() <= 0.1 * b.norm() + 1e-3
     losses = [step_at(half, step, [batch]).loss for step in range(2, 40)]
     assert losses[-1] < losses[0] / 1.5
     assert all(p.dtype == torch.float32 for p in half.model.parameters())
+    state = [tensor for moments in half.optimizers[0].state.values() for tensor in moments.values()]
+    assert {tensor.dtype for tensor in state} == {torch.float32}
+
+
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+def test_half_precision_is_for_training_only(precision: str) -> None:
+    """Validation and inference compute in the type of the weights."""
+    half, batch = trainer(dtype=torch.float32, precision=precision).model, batch_of(random_pairs(6))
+    with torch.inference_mode():
+        dtype = activation_dtype(precision, torch.device("cpu"))
+        assert half.train()(batch.source_BS, batch.target_in_BT).dtype == dtype
+        logits = half.eval()(batch.source_BS, batch.target_in_BT)
+        expected = small_model(dtype=torch.float32).eval()(batch.source_BS, batch.target_in_BT)
+    assert torch.equal(logits, expected)
+
+
+def test_gradients_of_accumulated_bf16_batches_are_added_in_float32() -> None:
+    """A large gradient, then 64 small ones. bf16 has 8 bits: a sum in bf16 would lose all the small ones."""
+    model = small_model(dtype=torch.float32).train()
+    model.embedding.training_dtype = torch.bfloat16
+    layer = next(iter(model.encoder)).feed_forward.inner
+    x = torch.ones(1, 16, dtype=torch.bfloat16)
+    for scale in [1.0, *[2.0**-10] * 64]:
+        (layer(x).sum() * scale).backward()
+    for gradient in (layer.weight.grad, layer.bias.grad):
+        assert gradient is not None
+        assert gradient.dtype == torch.float32
+        assert torch.equal(gradient, torch.full_like(gradient, 1 + 64 * 2.0**-10))
+    in_bf16 = torch.tensor(1.0, dtype=torch.bfloat16)
+    for _ in range(64):  # the control
+        in_bf16 += 2.0**-10
+    assert in_bf16 == 1
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_accumulated_gradients_are_the_float32_sum_of_the_batches(precision: str) -> None:
+    """Whatever the precision of each batch: their sum is as exact as float32."""
+    batches = [batch_of(random_pairs(3, seed)) for seed in range(12)]
+    tokens = sum(batch.tokens for batch in batches)
+    one = trainer(dtype=torch.float32, precision=precision)
+    seen = watch_gradients(one)
+    parameters = list(one.model.parameters())
+    exact = [torch.zeros_like(p, dtype=torch.float64) for p in parameters]
+    for batch in batches:
+        one.model.train()
+        gradients = torch.autograd.grad(batch_loss(one.model, batch, 0.1).smoothed / tokens, parameters)
+        exact = [total + gradient for total, gradient in zip(exact, gradients, strict=True)]
+    step_at(one, 1, batches)
+    largest = max(gradient.abs().max().item() for gradient in exact)
+    for found, expected in zip(seen[0], exact, strict=True):
+        torch.testing.assert_close(found.double(), expected, rtol=1e-5, atol=1e-6 * largest)
 
 
 def test_fp16_lowers_its_scale_for_an_infinite_gradient() -> None:
@@ -321,7 +373,7 @@ def test_fp16_stops_where_the_loss_itself_is_not_finite() -> None:
 def test_trying_a_batch_changes_nothing() -> None:
     model = small_model(dtype=torch.float32)
     before = weights(model)
-    Trainer(model, TrainingConfig()).try_batch(batch_of(random_pairs(5)))
+    Trainer(model, TrainingConfig(precision="fp32")).try_batch(batch_of(random_pairs(5)))
     assert same(before, weights(model))
     assert all(p.grad is None for p in model.parameters())
 

@@ -11,8 +11,10 @@ from torch import Tensor, nn
 
 from heedful.config import ModelConfig
 from heedful.model.dropout import dropout as apply_dropout
+from heedful.model.linear import Linear
 
-_SHORT = 96 * 96  # up to this T × S the plain formula beats the block-wise kernels on a CPU
+# Up to this T × S the plain formula beats the block-wise kernels on a CPU (docs/results/experiments.md).
+_LONGEST_PLAIN, _LONGEST_PLAIN_BF16 = 96 * 96, 256 * 256
 
 
 class KeysValues(NamedTuple):
@@ -67,10 +69,15 @@ def attention(
 ) -> Tensor:
     """Call the faster one: on a CPU that is the plain formula for small T × S (docs/results/experiments.md)."""
     T, S = q_BHTK.shape[2], k_BHSK.shape[2]
-    if q_BHTK.device.type != "cpu" or T * S > _SHORT:
+    if q_BHTK.device.type != "cpu" or longest_plain(q_BHTK.dtype) < T * S:
         return fast_attention(q_BHTK, k_BHSK, v_BHSK, mask, causal, dropout)
     mask = causal_mask(T, q_BHTK.device) if causal else mask
     return plain_attention(q_BHTK, k_BHSK, v_BHSK, mask, dropout)[0]
+
+
+def longest_plain(dtype: torch.dtype) -> int:
+    """Return the largest T × S for which attention on a CPU uses the plain formula."""
+    return _LONGEST_PLAIN_BF16 if dtype == torch.bfloat16 else _LONGEST_PLAIN
 
 
 def causal_mask(length: int, device: torch.device) -> Tensor:
@@ -88,10 +95,10 @@ class MultiHeadAttention(nn.Module):
         super().__init__()
         self.h = config.h
         self.dropout = config.attention_dropout
-        self.query = nn.Linear(config.d_model, config.h * config.d_k)
-        self.key = nn.Linear(config.d_model, config.h * config.d_k)
-        self.value = nn.Linear(config.d_model, config.h * config.d_v)
-        self.output = nn.Linear(config.h * config.d_v, config.d_model)
+        self.query = Linear(config.d_model, config.h * config.d_k)
+        self.key = Linear(config.d_model, config.h * config.d_k)
+        self.value = Linear(config.d_model, config.h * config.d_v)
+        self.output = Linear(config.h * config.d_v, config.d_model)
 
     def keys_values(self, memory_BSD: Tensor) -> KeysValues:
         """Project the states that are attended to."""

@@ -34,6 +34,8 @@ class Embedding(nn.Module):
         self.scale = math.sqrt(config.d_model)
         self.dropout = config.dropout
         self.word_dropout = config.word_dropout
+        # Data type of the activations in training mode, which every later layer follows; None: that of the weights.
+        self.training_dtype: torch.dtype | None = None
         self.weight_VD = nn.Parameter(torch.empty(config.vocab_size, config.d_model))
         # Sinusoids are computed, not stored: they do not limit the sentence length.
         learned = config.positions == "learned"
@@ -46,11 +48,14 @@ class Embedding(nn.Module):
             # Not rescaled by 1 / (1 - p): the remaining words keep the size that they have at inference.
             kept_BT1 = torch.rand((*ids_BT.shape, 1), device=ids_BT.device) >= self.word_dropout
             embedded_BTD = embedded_BTD * kept_BT1
-        return dropout(embedded_BTD + self.positions(ids_BT.shape[1]), self.dropout, self.training)
+        embedded_BTD = embedded_BTD + self.positions(ids_BT.shape[1])
+        if self.training and self.training_dtype is not None:
+            embedded_BTD = embedded_BTD.to(self.training_dtype)
+        return dropout(embedded_BTD, self.dropout, self.training)
 
     def logits(self, states: Tensor) -> Tensor:
         """Project … × D to … × V with the embedding matrix, without a bias."""
-        return F.linear(states, self.weight_VD)
+        return F.linear(states, self.weight_VD.to(states.dtype))
 
     def positions(self, length: int) -> Tensor:
         """Return the encodings of positions 0 … T-1, T × D."""

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from heedful.config import ModelConfig
 from heedful.model.attention import MultiHeadAttention
 from heedful.model.dropout import dropout
+from heedful.model.linear import LayerNorm, Linear
 
 
 class FeedForward(nn.Module):
@@ -15,8 +16,8 @@ class FeedForward(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.inner = nn.Linear(config.d_model, config.d_ff)
-        self.outer = nn.Linear(config.d_ff, config.d_model)
+        self.inner = Linear(config.d_model, config.d_ff)
+        self.outer = Linear(config.d_ff, config.d_model)
 
     def forward(self, x_BTD: Tensor) -> Tensor:
         hidden_BTF = F.relu(self.inner(x_BTD))
@@ -29,7 +30,7 @@ class AddAndNorm(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.norm = nn.LayerNorm(config.d_model)
+        self.norm = LayerNorm(config.d_model)
         self.dropout = config.dropout
 
     def forward(self, x_BTD: Tensor, sublayer_BTD: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""MANIFEST.json: size and SHA-256 of every file in a directory, and a digest of itself.
+"""MANIFEST.json: size and SHA-256 of every file in a directory, facts about it, and a digest of itself.
 
 Neither safetensors nor JSON detects a flipped bit; the manifest does.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +18,15 @@ from heedful.storage.file_names import MANIFEST
 MOST_JSON = 1_000_000  # bytes; heedful writes no larger JSON file
 
 
-def write_manifest(directory: Path) -> None:
-    """Write the manifest of all files in a directory."""
+def write_manifest(directory: Path, about: Mapping[str, str] | None = None) -> None:
+    """Write the manifest of all files in a directory. `about` has facts such as the precision of the training."""
     files = {
         path.name: {"bytes": path.stat().st_size, "sha256": _sha256(path)}
         for path in sorted(directory.iterdir())
         if path.name != MANIFEST
     }
-    content = {"files": files, "digest": _digest(files)}
+    content: dict[str, Any] = {"about": dict(about or {}), "files": files}
+    content["digest"] = _digest(content)
     (directory / MANIFEST).write_bytes(json.dumps(content, indent=1).encode())
 
 
@@ -59,7 +61,8 @@ def read_manifest(directory: Path, error: type[InputError]) -> dict[str, dict[st
             raise ValueError("not a plain file")
         content = json.loads(read_at_most(path, MOST_JSON).decode())
         files: dict[str, dict[str, Any]] = content["files"]
-        sound = content["digest"] == _digest(files) and all(_is_entry(name, facts) for name, facts in files.items())
+        entries_fit = all(_is_entry(name, facts) for name, facts in files.items())
+        sound = entries_fit and content.pop("digest") == _digest(content)
     except FileNotFoundError:
         raise error(f"{path} is missing: {directory} is incomplete, or heedful did not write it.") from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as reason:
@@ -75,8 +78,9 @@ def _is_entry(name: str, facts: dict[str, Any]) -> bool:
     return plain and kinds == {"bytes": int, "sha256": str}
 
 
-def _digest(files: dict[str, dict[str, Any]]) -> str:
-    return hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
+def _digest(content: dict[str, Any]) -> str:
+    """Return the sha256 of everything in the manifest but the digest itself."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def _sha256(path: Path) -> str:

@@ -101,7 +101,8 @@ def write_model(directory: Path, model: Model) -> None:
         (unfinished / CONFIG).write_text(json.dumps(content, indent=1, ensure_ascii=False), encoding="utf-8")
         (unfinished / TOKENIZER).write_bytes(model.tokenizer.model)
         write_tensors(unfinished / WEIGHTS, model.transformer.state_dict())
-        write_manifest(unfinished)
+        about = {"precision": model.history["precision"]} if "precision" in model.history else {}
+        write_manifest(unfinished, about)
 
 
 def read_model(directory: Path, device: torch.device | str = "cpu") -> Model:

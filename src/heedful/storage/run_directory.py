@@ -214,7 +214,7 @@ def model_of_run(
     config = replace(recipe.model, vocab_size=tokenizer.vocab_size)
     transformer = with_weights(config, weights, run.checkpoint(steps[0]) / WEIGHTS)
     text = TextFacts.of(recipe.data, _training_text(run), tokenizer)
-    history = {"steps": steps[0], "averaged_steps": sorted(steps)}
+    history = {"steps": steps[0], "averaged_steps": sorted(steps), "precision": recipe.training.precision}
     return Model(transformer.to(device).eval(), tokenizer, text, recipe.decoding, history)
 
 

@@ -7,9 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+
 from heedful import presets
 from heedful.config import DataConfig
 from heedful.recipes import Settings, merged
+from heedful.training.precision import automatic_precision
 from heedful.wording import plural
 
 
@@ -41,8 +44,15 @@ def vocabulary(pairs: int) -> Choice:
     return Choice("data", "vocab_size", size, plural(pairs, "pair"))
 
 
+def choose_precision(given: Settings, device: torch.device) -> list[Choice]:
+    """Choose the precision that the device is built for, unless one was given."""
+    if "precision" in given.get("training", {}):
+        return []
+    return [Choice("training", "precision", *automatic_precision(device))]
+
+
 def choose(given: Settings, size: CorpusSize, gpu: bool) -> list[Choice]:
-    """Choose every key that was not given. Later choices depend on earlier ones."""
+    """Choose every key that was not given and depends on the text. Later choices depend on earlier ones."""
     longest = given.get("data", {}).get("max_length", DataConfig().max_length)
     choices = [*_shape(size, gpu, given.get("model", {})), *_batch(size, gpu, longest)]
     settings = merged(_as_settings(choices), given)

@@ -15,39 +15,42 @@ from heedful.storage.file_names import CHECKPOINT_FILES, MANIFEST, OPTIMIZER, ST
 from heedful.storage.manifest import MOST_JSON, write_manifest
 from heedful.storage.model_directory import read_tensors, write_tensors
 from heedful.storage.run_directory import RunDirectory
-from heedful.training.adam import Adam
+from heedful.training.optimizer import Optimizers, load_state_tensors, state_tensors
 from heedful.training.progress import Progress
 from heedful.typed import build, require_version
 
 FORMAT_VERSION = 1  # of state.json
 
 
-def save(run: RunDirectory, model: Transformer, optimizer: Adam, progress: Progress) -> Path:
+def save(run: RunDirectory, model: Transformer, optimizers: Optimizers, progress: Progress) -> Path:
     """Write the checkpoint of a step atomically, and return its directory."""
     final = run.checkpoint(progress.step)
     needed = 4 * 3 * model.parameter_count()  # weights and two moments, 4 bytes each
     require_space(final, needed)
     with new_directory(final, needed, _is_checkpoint) as unfinished:
         write_tensors(unfinished / WEIGHTS, model.state_dict())
-        write_tensors(unfinished / OPTIMIZER, _moments(model, optimizer))
+        write_tensors(unfinished / OPTIMIZER, state_tensors(model, optimizers))
         state = {"format_version": FORMAT_VERSION, **asdict(progress)}
         (unfinished / STATE).write_text(json.dumps(state, indent=1), encoding="utf-8")
-        write_manifest(unfinished)
+        about = {"precision": progress.facts["precision"]} if "precision" in progress.facts else {}
+        write_manifest(unfinished, about)
     return final
 
 
-def load(run: RunDirectory, step: int, model: Transformer, optimizer: Adam) -> Progress:
-    """Load a verified checkpoint into model and optimizer, and return its progress."""
+def load(run: RunDirectory, step: int, model: Transformer, optimizers: Optimizers) -> Progress:
+    """Load a verified checkpoint into model and optimizers, and return its progress."""
     directory = run.checkpoint(step)
     progress = read_progress(directory)
     weights = read_tensors(directory / WEIGHTS, CheckpointError)
-    moments = read_tensors(directory / OPTIMIZER, CheckpointError)
+    state = read_tensors(directory / OPTIMIZER, CheckpointError)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             parameter.copy_(_require_tensor(weights, name, parameter, directory))
-        for name, moment in _moments(model, optimizer).items():
-            moment.copy_(_require_tensor(moments, name, moment, directory))
-    optimizer.updates = progress.step - progress.skipped
+    if progress.step > progress.skipped:  # before the first update the optimizers have no state
+        try:
+            load_state_tensors(model, optimizers, state)
+        except ValueError as error:
+            raise CheckpointError(f"{directory}: {error}.") from None
     return progress
 
 
@@ -94,15 +97,6 @@ def require_space(path: Path, needed: int) -> None:
     """Raise MachineError if the disk has fewer free bytes than needed."""
     if free_bytes(path) < needed:
         raise MachineError(disk_message(path, "not enough space", needed))
-
-
-def _moments(model: Transformer, optimizer: Adam) -> dict[str, torch.Tensor]:
-    names = [name for name, _ in model.named_parameters()]
-    return {
-        f"{moment}.{name}": tensor
-        for moment, tensors in (("exp_avg", optimizer.m), ("exp_avg_sq", optimizer.v))
-        for name, tensor in zip(names, tensors, strict=True)
-    }
 
 
 def _require_tensor(tensors: dict[str, torch.Tensor], name: str, like: torch.Tensor, directory: Path) -> torch.Tensor:

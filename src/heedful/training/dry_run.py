@@ -94,7 +94,8 @@ def plan(settings: Settings, out: Path | None, device: torch.device) -> Plan:
             f"{', '.join(needed)} would be chosen from the text, but these files are missing: "
             f"{', '.join(map(str, missing))}. Provide them, or set these keys."
         )
-    return _plan_of_settings(settings, missing)
+    choices = autoconfig.choose_precision(settings, device)
+    return _plan_of_settings(autoconfig.apply(settings, choices), tuple(map(str, choices)), missing)
 
 
 def _missing(settings: Settings) -> tuple[Path, ...]:
@@ -123,12 +124,12 @@ def _plan_of_text(settings: Settings, initial_model: Model | None, device: torch
         return Plan(prepared.recipe, model, prepared.train.buckets, tuple(map(str, prepared.choices)))
 
 
-def _plan_of_settings(settings: Settings, missing: tuple[Path, ...]) -> Plan:
+def _plan_of_settings(settings: Settings, choices: tuple[str, ...], missing: tuple[Path, ...]) -> Plan:
     recipe = recipes.build(settings)
     tokenizer = Path(recipe.data.tokenizer)
     ready = recipe.data.tokenizer and tokenizer not in missing
     vocab_size = Tokenizer.read(tokenizer).vocab_size if ready else recipe.data.vocab_size
-    return Plan(recipe, replace(recipe.model, vocab_size=vocab_size), None, missing=missing)
+    return Plan(recipe, replace(recipe.model, vocab_size=vocab_size), None, choices, missing)
 
 
 def training_shapes(buckets: LengthBuckets, training: TrainingConfig) -> BatchShapes:

@@ -16,12 +16,12 @@ import torch
 
 from heedful import presets
 from heedful.config import ModelConfig, Recipe, TrainingConfig
+from heedful.model.attention import longest_plain
 from heedful.model.complexity import orthogonalisation_flops, training_flops
 from heedful.model.transformer import Transformer
 from heedful.training.muon import ROUNDS
 
 ASSUMED_LENGTH = 25  # tokens per sentence where there is no text; FLOPs per token hardly depend on it
-HELD = 96 * 96  # T × S up to which attention on a CPU stores its weights (model/attention.py)
 # Temporary tensors and fragmentation, as a share of the activations without checkpointing: for simple steps and others
 # on a CPU (measured: docs/results/experiments.md), and on a GPU (not measured).
 _WORKING_SIMPLE, _WORKING, _WORKING_GPU = 0.6, 1.6, 0.3
@@ -155,7 +155,8 @@ def largest(recipe: Recipe, config: ModelConfig, shapes: BatchShapes | None, gpu
     """Return the batch that needs most memory. Without text, try the longest sentences and the longest whose
     attention weights are stored."""
     if shapes is None:
-        lengths = {recipe.data.max_length, min(recipe.data.max_length, int(HELD**0.5))}
+        held = longest_plain(_activation_dtype(recipe.training))
+        lengths = {recipe.data.max_length, min(recipe.data.max_length, int(held**0.5))}
         rows = {length: max(1, recipe.training.batch_tokens // length) for length in lengths}
         shapes = BatchShapes([BatchShape(B, n, n, B * n) for n, B in rows.items()])
     return max([*shapes.forward, *shapes.reversed], key=lambda shape: activations(config, recipe.training, shape, gpu))
@@ -164,7 +165,7 @@ def largest(recipe: Recipe, config: ModelConfig, shapes: BatchShapes | None, gpu
 def memory(config: ModelConfig, training: TrainingConfig, shape: BatchShape, gpu: bool) -> MemoryEstimate:
     """Estimate memory: 4 bytes each for weights, gradients and moments, plus a half-precision copy of the weights."""
     count = parameters(config)
-    weights = count * (4 if training.precision == "fp32" else 6)
+    weights = count * (4 if _activation_dtype(training) == torch.float32 else 6)
     held = activations(config, training, shape, gpu)
     whole = activations(config, replace(training, checkpoint_activations=False), shape, gpu)
     simple = training.accumulate == 1 and not training.checkpoint_activations
@@ -175,48 +176,52 @@ def memory(config: ModelConfig, training: TrainingConfig, shape: BatchShape, gpu
 def activations(config: ModelConfig, training: TrainingConfig, shape: BatchShape, gpu: bool) -> int:
     """Return the bytes that autograd keeps of a forward pass; with checkpointing, the layer inputs and one layer."""
     B, S, T, tokens = shape
-    half = training.precision != "fp32"
-    d_model, V = config.d_model, config.vocab_size
-    encoder, decoder = _layer_bytes(config, B, S, None, half, gpu), _layer_bytes(config, B, T, S, half, gpu)
+    dtype = _activation_dtype(training)
+    width, d_model, V = dtype.itemsize, config.d_model, config.vocab_size
+    encoder, decoder = _layer_bytes(config, B, S, None, dtype, gpu), _layer_bytes(config, B, T, S, dtype, gpu)
     if training.checkpoint_activations:
-        layers = config.N * 4 * B * (S + T) * d_model + max(encoder, decoder)
+        layers = config.N * width * B * (S + T) * d_model + max(encoder, decoder)
     else:
         layers = config.N * (encoder + decoder)
     ends = B * (S + T) * (8 + d_model * (config.dropout > 0))  # ids and dropout
-    ends += 4 * B * S * d_model  # the encoder's output
-    # The loss keeps two gradients (training/loss.py: projected_loss), or in half precision the states and all logits.
-    loss = tokens * (2 * d_model + 4 * V) if half else 4 * (tokens + V) * d_model
-    return layers + ends + loss
+    ends += width * B * S * d_model  # the encoder's output
+    # The loss keeps two gradients (training/loss.py: projected_loss), or in fp16 the states and all logits.
+    if dtype == torch.float16:
+        return layers + ends + tokens * (2 * d_model + 4 * V)
+    return layers + ends + (width * tokens + 4 * V) * d_model
 
 
-def _layer_bytes(config: ModelConfig, B: int, n: int, source: int | None, half: bool, gpu: bool) -> int:
+def _activation_dtype(training: TrainingConfig) -> torch.dtype:
+    return {"bf16": torch.bfloat16, "fp16": torch.float16}.get(training.precision, torch.float32)
+
+
+def _layer_bytes(config: ModelConfig, B: int, n: int, source: int | None, dtype: torch.dtype, gpu: bool) -> int:
     """Return the bytes of a layer of n positions; `source` is the encoder length, for a decoder layer."""
-    width = 2 if half else 4
-    # A matrix product keeps its input: shared in float32, one copy per product under autocast.
-    x = width * B * n * config.d_model
-    norm = B * n * _norm_bytes(config)
-    own = (3 if half else 1) * x + _attention_bytes(config, B, n, n, width, gpu) + norm
+    width = dtype.itemsize
+    x = width * B * n * config.d_model  # the input of the matrix products that read the same states
+    norm = B * n * _norm_bytes(config, width)
+    own = x + _attention_bytes(config, B, n, n, dtype, gpu) + norm
     feed_forward = x + width * B * n * config.d_ff + norm
     if source is None:
         return own + feed_forward
-    read = 2 * width * B * source * config.d_model if half else 0
-    return own + x + read + _attention_bytes(config, B, n, source, width, gpu) + norm + feed_forward
+    return own + x + _attention_bytes(config, B, n, source, dtype, gpu) + norm + feed_forward
 
 
-def _norm_bytes(config: ModelConfig) -> int:
+def _norm_bytes(config: ModelConfig, width: int) -> int:
     """Return the bytes of AddAndNorm per position: the sum, mean and deviation, and one byte per element of mask."""
-    return 4 * config.d_model + 8 + (config.d_model if config.dropout > 0 else 0)
+    return width * config.d_model + 8 + (config.d_model if config.dropout > 0 else 0)
 
 
-def _attention_bytes(config: ModelConfig, B: int, T: int, S: int, width: int, gpu: bool) -> int:
+def _attention_bytes(config: ModelConfig, B: int, T: int, S: int, dtype: torch.dtype, gpu: bool) -> int:
     """Return the bytes of queries, keys, values and output, and of the weights where they are stored."""
     h, dropout = config.h, config.attention_dropout > 0
-    if gpu or (T * S > HELD and not dropout):
+    width, held = dtype.itemsize, longest_plain(dtype)
+    if gpu or (held < T * S and not dropout):
         widest = max(config.d_k, config.d_v)  # the narrower ones are padded
         joined = width * T * h * config.d_v if config.d_k != config.d_v else 0
         return B * (width * h * widest * (2 * T + 2 * S) + joined + 4 * h * T)
     keys, values = h * config.d_k, h * config.d_v
-    weight = width if not dropout else 2 * width + 1 if T * S <= HELD else 12  # torch's fallback for dropout
+    weight = width if not dropout else 2 * width + 1 if held >= T * S else 12  # torch's fallback for dropout
     weights = h * T * S * weight
     return B * (width * (T * (keys + values) + S * (keys + values)) + weights)
 

@@ -59,28 +59,36 @@ class _ProjectedLoss(torch.autograd.Function):
         ctx: Any, states_PD: Tensor, weight_VD: Tensor, labels_P: Tensor, smoothing: float
     ) -> tuple[Tensor, Tensor]:
         wanted = any(ctx.needs_input_grad)
+        # Softmax, sums and the gradient of the weight are float32 even where FSDP gathers the weight in bf16.
+        dtype = torch.promote_types(weight_VD.dtype, torch.float32)
         states_grad_PD = torch.empty_like(states_PD) if wanted else None
-        weight_grad_VD = torch.zeros_like(weight_VD) if wanted else None
-        nll, labels = states_PD.new_zeros(()), states_PD.new_zeros(())
-        logits_buffer_CV = states_PD.new_empty(min(_CHUNK, len(labels_P)), len(weight_VD))  # reused for all chunks
+        weight_grad_VD = torch.zeros_like(weight_VD, dtype=dtype) if wanted else None
+        matrix_VD = weight_VD.to(states_PD.dtype)
+        nll, labels = (weight_VD.new_zeros((), dtype=dtype) for _ in range(2))
+        # Reused for all chunks. Where the states have the type of the softmax, it is computed in place.
+        logits_buffer_CV = states_PD.new_empty(min(_CHUNK, len(labels_P)), len(weight_VD))
+        softmax_buffer_CV = logits_buffer_CV.to(dtype)
         for start in range(0, len(labels_P), _CHUNK):
             states_CD, labels_C1 = states_PD[start : start + _CHUNK], labels_P[start : start + _CHUNK, None]
-            logits_CV = torch.mm(states_CD, weight_VD.T, out=logits_buffer_CV[: len(states_CD)])
-            label_C1 = logits_CV.gather(1, labels_C1)
-            softmax_CV = torch.softmax(logits_CV, dim=1, out=logits_CV)
+            logits_CV = torch.mm(states_CD, matrix_VD.T, out=logits_buffer_CV[: len(states_CD)])
+            label_C1 = logits_CV.gather(1, labels_C1).to(dtype)
+            softmax_CV = torch.softmax(logits_CV, dim=1, dtype=dtype, out=softmax_buffer_CV[: len(states_CD)])
             nll_C1 = -softmax_CV.gather(1, labels_C1).log()
             if not bool((nll_C1 < _EXACT_BELOW).all()):  # the softmax underflows; its logarithm must not
-                nll_C1 = (states_CD @ weight_VD.T).logsumexp(dim=1, keepdim=True) - label_C1
+                again_CV = (states_CD @ matrix_VD.T).to(dtype)
+                nll_C1 = again_CV.logsumexp(dim=1, keepdim=True) - label_C1
             nll += nll_C1.sum()
             labels += label_C1.sum()
             if states_grad_PD is not None and weight_grad_VD is not None:
                 softmax_CV.scatter_add_(1, labels_C1, torch.full_like(label_C1, smoothing - 1))
-                torch.mm(softmax_CV, weight_VD, out=states_grad_PD[start : start + _CHUNK])
-                weight_grad_VD.addmm_(softmax_CV.T, states_CD)
-        states_D, mean_D = states_PD.sum(dim=0), weight_VD.mean(dim=0)
+                if softmax_CV.dtype != logits_CV.dtype:
+                    softmax_CV = logits_CV.copy_(softmax_CV)
+                torch.mm(softmax_CV, matrix_VD, out=states_grad_PD[start : start + _CHUNK])
+                _add_product(weight_grad_VD, softmax_CV.T, states_CD)
+        states_D, mean_D = states_PD.sum(dim=0, dtype=dtype), weight_VD.mean(dim=0, dtype=dtype)
         smoothed = nll + smoothing * (labels - (states_D * mean_D).sum())  # the mean logit is states · mean weight
         if states_grad_PD is not None and weight_grad_VD is not None:
-            states_grad_PD -= smoothing * mean_D
+            states_grad_PD -= (smoothing * mean_D).to(states_grad_PD.dtype)
             weight_grad_VD -= smoothing / len(weight_VD) * states_D
         ctx.save_for_backward(states_grad_PD, weight_grad_VD)
         ctx.mark_non_differentiable(nll)
@@ -89,14 +97,23 @@ class _ProjectedLoss(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None, None]:
         states_grad_PD, weight_grad_VD = ctx.saved_tensors
-        return states_grad_PD * gradients[0], weight_grad_VD * gradients[0], None, None
+        scale = gradients[0]
+        return states_grad_PD * scale.to(states_grad_PD.dtype), weight_grad_VD * scale, None, None
+
+
+def _add_product(total: Tensor, a: Tensor, b: Tensor) -> None:
+    """Add a · b to the total, whose type may be more precise than theirs."""
+    if total.dtype == a.dtype:
+        total.addmm_(a, b)
+    else:
+        total += a @ b
 
 
 def batch_loss(model: Transformer, batch: Batch, label_smoothing: float) -> Loss:
     """Return the loss of one parallel pass with teacher forcing. Logits are computed for real tokens only."""
     states_PD, labels_P = teacher_forced_states(model, batch)
-    if torch.is_autocast_enabled(states_PD.device.type):
-        # In half precision the loss scale must reach the gradient of the logits, which only autograd does.
+    if states_PD.dtype == torch.float16:
+        # The loss scale must reach the gradient of the logits before it is rounded, which only autograd does.
         return smoothed_cross_entropy(model.embedding.logits(states_PD), labels_P, label_smoothing)
     return projected_loss(states_PD, model.embedding.weight_VD, labels_P, label_smoothing)
 

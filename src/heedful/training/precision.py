@@ -1,17 +1,30 @@
-"""Mixed precision: autocast, and the loss scaler that fp16 needs."""
+"""Mixed precision: its automatic choice, the data type of the activations, and the loss scaler that fp16 needs.
+
+Weights, their gradients and the optimizer state are always float32. bf16 and fp16 are the types of the activations:
+every layer converts its weights when it uses them (model/linear.py).
+"""
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
-
 import torch
 
-_DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
+from heedful.devices import has_native_bf16
+
+AUTO = "auto"
+_DTYPES = {"fp32": None, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
-def autocast(device: torch.device, precision: str) -> AbstractContextManager[object]:
-    """Return the context in which forward passes run with `training.precision`."""
-    return nullcontext() if precision == "fp32" else torch.autocast(device.type, _DTYPES[precision])
+def automatic_precision(device: torch.device) -> tuple[str, str]:
+    """Return the precision for this device, and the reason."""
+    kind = "GPU" if device.type == "cuda" else "processor"
+    if has_native_bf16(device):
+        return "bf16", f"this {kind} multiplies bf16 natively"
+    return "fp32", f"this {kind} does not multiply bf16 natively"
+
+
+def activation_dtype(precision: str, device: torch.device) -> torch.dtype | None:
+    """Return the data type of the activations in training; None is that of the weights."""
+    return _DTYPES[automatic_precision(device)[0] if precision == AUTO else precision]
 
 
 def make_scaler(device: torch.device, precision: str) -> torch.amp.GradScaler:

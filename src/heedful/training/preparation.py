@@ -86,7 +86,7 @@ def begin(
         _store(run, VALIDATION, valid, tokenizer, rules, threads, print_status),
     ]
     size = CorpusSize(len(stores[0]), stores[0].buckets.target_tokens)
-    choices = [] if choice is None else [choice]
+    choices = autoconfig.choose_precision(settings, device) + ([] if choice is None else [choice])
     if processes > 1 and "accumulate" not in settings.get("training", {}):
         choices.append(Choice("training", "accumulate", processes, "one batch per process"))
         settings = autoconfig.apply(settings, choices)

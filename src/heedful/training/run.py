@@ -31,6 +31,7 @@ from heedful.training.display import print_status
 from heedful.training.distributed import ProcessGroup, process_group
 from heedful.training.lock import locked
 from heedful.training.memory_errors import memory_errors
+from heedful.training.precision import AUTO
 from heedful.training.preparation import Prepared
 from heedful.training.progress import Progress
 from heedful.training.run_log import RunLog, read_log
@@ -94,7 +95,10 @@ def train_settings(
 
 
 def completed(settings: Settings, preset: str | None, init: str | Path | None) -> Settings:
-    """Return the settings completed with a preset and the path of an initial model."""
+    """Return the settings completed with a preset and the path of an initial model. "auto" counts as not given."""
+    if settings.get("training", {}).get("precision") == AUTO:
+        training = {key: value for key, value in settings["training"].items() if key != "precision"}
+        settings = {**settings, "training": training}
     if preset is not None:
         settings = recipes.merged(from_preset(preset, settings), settings)
     if init is not None:
@@ -179,20 +183,20 @@ def _restore(run: RunDirectory, prepared: Prepared, processes: ProcessGroup) -> 
             f"None of the checkpoints in {run.checkpoints} is valid. Restore one, or train into another --out."
         )
     if newest:
-        trainer.progress = checkpoints.load(run, newest[0], model, trainer.optimizer)
+        trainer.progress = checkpoints.load(run, newest[0], model, trainer.optimizers)
         if trainer.progress.loss_scale:
             trainer.scaler.load_state_dict(trainer.progress.loss_scale)
     elif training.init:
         initial = prepared.initial_model or open_model(Path(training.init))
         model.load_state_dict(initial.transformer.state_dict())
-    _update_facts(trainer.progress, processes)
+    _update_facts(trainer.progress, processes, training.precision)
     if newest and not trainer.progress.is_finished(training):
         step = trainer.progress.step
         _print_on_main(processes, f"continuing {run.path} at step {step:,} of {training.steps:,}")
     return trainer
 
 
-def _update_facts(progress: Progress, processes: ProcessGroup) -> None:
+def _update_facts(progress: Progress, processes: ProcessGroup, precision: str) -> None:
     """Record what bit-exact resumption depends on, and warn if something has changed since the last session."""
     facts = {
         "threads": torch.get_num_threads(),
@@ -200,6 +204,7 @@ def _update_facts(progress: Progress, processes: ProcessGroup) -> None:
         "machine": platform.machine(),
         "device": processes.device.type,
         "processes": processes.world_size,
+        "precision": precision,
     }
     for name, now in facts.items():
         if (before := progress.facts.get(name, now)) != now:

@@ -11,9 +11,9 @@ from heedful.model.transformer import Transformer
 from heedful.storage.model_directory import Model, write_model
 from heedful.storage.run_directory import RunDirectory
 from heedful.training import averaging, checkpoints
-from heedful.training.adam import Adam
 from heedful.training.display import Display, Report, Sample
 from heedful.training.loss import perplexity
+from heedful.training.optimizer import Optimizers
 from heedful.training.progress import Progress, StepResult
 from heedful.training.run_log import RunLog
 from heedful.training.validation import Scores
@@ -85,10 +85,11 @@ class RunWriter:
     def save_best(self, step: int, scores: Scores, model: Model) -> None:
         """Write the model with the best validation scores so far to RUN/best."""
         if self.log is not None:
-            history = {"steps": step, "valid_bleu": scores.bleu, "valid_nll": scores.nll}
+            precision = self.recipe.training.precision
+            history = {"steps": step, "precision": precision, "valid_bleu": scores.bleu, "valid_nll": scores.nll}
             write_model(self.run.best, replace(model, history=history))
 
-    def save_checkpoint(self, model: Transformer, optimizer: Adam, progress: Progress) -> None:
+    def save_checkpoint(self, model: Transformer, optimizers: Optimizers, progress: Progress) -> None:
         """Write a checkpoint of the current step, and remove checkpoints that are no longer needed."""
         if self.log is None:
             return
@@ -96,7 +97,7 @@ class RunWriter:
             # Log first, then take the size: a run that resumes from this checkpoint has the entry in its log.
             self.log.write(progress.step, "save")
             progress.log_bytes = self.log.length()
-            checkpoints.save(self.run, model, optimizer, progress)
+            checkpoints.save(self.run, model, optimizers, progress)
             training = self.recipe.training
             checkpoints.prune(self.run, training.keep, training.save_every, newest=progress.step)
 

@@ -19,8 +19,8 @@ from heedful.training.distributed import ProcessGroup
 from heedful.training.dropout_schedule import seed_dropout, set_dropout
 from heedful.training.loss import batch_loss
 from heedful.training.memory_errors import batch_memory_errors
-from heedful.training.optimizer import make_optimizer
-from heedful.training.precision import autocast, make_scaler
+from heedful.training.optimizer import make_optimizers
+from heedful.training.precision import activation_dtype, make_scaler
 from heedful.training.progress import Progress, StepResult
 from heedful.training.run_writer import RunWriter
 from heedful.training.schedule import cooldown, learning_rate
@@ -49,9 +49,10 @@ class Trainer:
         self.processes = processes or ProcessGroup()
         self.progress = progress or Progress()
         self.device = next(model.parameters()).device
-        self.optimizer = make_optimizer(model, config.optimizer)
-        self.scaler = make_scaler(self.device, config.precision)
         model.checkpoint_activations = config.checkpoint_activations
+        model.embedding.training_dtype = activation_dtype(config.precision, self.device)
+        self.optimizers = make_optimizers(model, config.optimizer)
+        self.scaler = make_scaler(self.device, config.precision)
 
     def train(self, batches: Batches, validation: Validation, writer: RunWriter) -> int | None:
         """Train until the last step, early stopping or a signal, and save. Return the signal's number, if any."""
@@ -84,11 +85,12 @@ class Trainer:
         """
         step, batches = self.progress.step + 1, list(batches)
         tokens = int(self.processes.all_reduce_sum(sum(batch.tokens for batch in batches))[0])
-        self.optimizer.rate = rate = self._learning_rate(step)
+        rate = self._set_learning_rate(step)
         set_dropout(self.model, self.config, step)
         loss, nll = self.processes.all_reduce_sum(*self._accumulate_gradients(step, batches, tokens))
         self.processes.all_reduce_gradients(self.model.parameters())
-        self.scaler.unscale_(self.optimizer)  # type: ignore[arg-type]  # it needs only param_groups and step
+        for optimizer in self.optimizers:
+            self.scaler.unscale_(optimizer)
         norm = self._clip_gradients()
         is_finite = math.isfinite(loss) and math.isfinite(norm)
         # With fp16 an infinite gradient means that the loss scale is too large; `scaler.update` lowers it.
@@ -96,9 +98,10 @@ class Trainer:
         if not is_finite and not is_overflow and self.config.non_finite != "skip":
             raise NonFiniteError(_non_finite_message(step, batches, loss, norm))
         if is_finite:
-            self.scaler.step(self.optimizer)  # type: ignore[arg-type]
+            for optimizer in self.optimizers:
+                self.scaler.step(optimizer)
         self.scaler.update()
-        self.optimizer.zero_grad()
+        self._zero_gradients()
         result = StepResult(loss, nll, tokens, rate, norm, skipped=not is_finite)
         self.progress.record_step(result)
         return result
@@ -107,17 +110,21 @@ class Trainer:
         """Run forward and backward without an update, to check that a batch fits into memory."""
         set_dropout(self.model, self.config, self.config.dropout_warmup_steps)  # masks need memory too
         self._accumulate_gradients(0, [batch], batch.tokens)
-        self.optimizer.zero_grad()
+        self._zero_gradients()
 
     def _next_batches(self, batches: Batches) -> list[Batch]:
         """Return this process's share of the next step's batches."""
         first = self.progress.step * self.config.accumulate
         return [batches[number] for number in self.processes.shard(range(first, first + self.config.accumulate))]
 
-    def _learning_rate(self, step: int) -> float:
+    def _set_learning_rate(self, step: int) -> float:
         config = self.config
         rate = learning_rate(step, self.model.config.d_model, config.warmup_steps, config.learning_rate)
-        return rate * cooldown(step, config.steps, config.cooldown_steps)
+        rate *= cooldown(step, config.steps, config.cooldown_steps)
+        for optimizer in self.optimizers:
+            for group in optimizer.param_groups:
+                group["lr"] = rate
+        return rate
 
     def _accumulate_gradients(self, step: int, batches: list[Batch], tokens: int) -> tuple[float, float]:
         """Add up the gradients of the batches' losses, divided by `tokens`; return the smoothed loss and the nll."""
@@ -126,8 +133,7 @@ class Trainer:
         for number, batch in enumerate(batches):
             seed_dropout(self.config.seed, step, self.processes.rank + number * self.processes.world_size)
             with batch_memory_errors(batch, step, self.config.checkpoint_activations):
-                with autocast(self.device, self.config.precision):
-                    sums = batch_loss(self.model, batch.to(self.device), self.config.label_smoothing)
+                sums = batch_loss(self.model, batch.to(self.device), self.config.label_smoothing)
                 scaled: Tensor = self.scaler.scale(sums.smoothed / tokens)
                 scaled.backward()  # type: ignore[no-untyped-call]
             loss += sums.smoothed.item() / tokens
@@ -138,6 +144,10 @@ class Trainer:
         """Clip the gradient to `training.clip_norm`, and return its norm before clipping."""
         max_norm = self.config.clip_norm or math.inf
         return float(torch.nn.utils.clip_grad_norm_(self.model.parameters(), max_norm))
+
+    def _zero_gradients(self) -> None:
+        for optimizer in self.optimizers:
+            optimizer.zero_grad()
 
     def _is_due(self, every: int) -> bool:
         return self.progress.step % every == 0 or self.progress.step == self.config.steps
@@ -166,7 +176,7 @@ class Trainer:
 
     def _save(self, writer: RunWriter) -> None:
         self.progress.loss_scale = self.scaler.state_dict()
-        writer.save_checkpoint(self.model, self.optimizer, self.progress)
+        writer.save_checkpoint(self.model, self.optimizers, self.progress)
 
 
 def _non_finite_message(step: int, batches: list[Batch], loss: float, norm: float) -> str:

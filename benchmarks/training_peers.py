@@ -55,7 +55,7 @@ def _trained(
     return Contender(step, model, package)
 
 
-def heedful_step(task: Task) -> Contender:
+def heedful_step(task: Task, precision: str = "fp32") -> Contender:
     """Everything that `heedful train` does in an update: dropout seeded a step, gradient's norm, checks."""
     from heedful.allocator import keep_memory
     from heedful.config import ModelConfig, TrainingConfig
@@ -73,7 +73,7 @@ def heedful_step(task: Task) -> Contender:
         h=shape.h,
         dropout=shape.dropout,
     )
-    trainer = Trainer(Transformer(config), TrainingConfig(label_smoothing=shape.label_smoothing, precision="fp32"))
+    trainer = Trainer(Transformer(config), TrainingConfig(label_smoothing=shape.label_smoothing, precision=precision))
     batches = [Batch(*_ids(rows), rows.tokens, tuple(range(len(rows.source)))) for rows in task.batches]
     return Contender(lambda i: trainer.train_step([batches[i]]).loss, trainer.model, "heedful")
 

@@ -12,7 +12,8 @@ from heedful.data.batches import Batch
 from heedful.decoding.likelihood import teacher_forced_states
 from heedful.model.transformer import Transformer
 
-_CHUNK = 512  # tokens whose logits are computed at a time; fewer would slow the matrix products
+_CHUNK = 512  # float32 tokens whose logits are computed at a time; fewer would slow the matrix products
+_CONVERTED_ROWS = 64  # tokens whose logits are converted to float32 at a time
 _EXACT_BELOW = 60.0  # nats: a probability above e^-60 is a normal float, so its logarithm is exact
 
 
@@ -51,7 +52,8 @@ class _ProjectedLoss(torch.autograd.Function):
     """Compute the gradient, softmax - q with the smoothed label q, already in the forward pass.
 
     Every pass over the logits is expensive, so there is one, the softmax. The term of label smoothing is the same for
-    all tokens and needs only the sums of the states and of the weights.
+    all tokens and needs only the sums of the states and of the weights. States may be less precise than the weights;
+    softmax, loss and the weights' gradient have the precision of the weights.
     """
 
     @staticmethod
@@ -65,26 +67,21 @@ class _ProjectedLoss(torch.autograd.Function):
         weight_grad_VD = torch.zeros_like(weight_VD, dtype=dtype) if wanted else None
         matrix_VD = weight_VD.to(states_PD.dtype)
         nll, labels = (weight_VD.new_zeros((), dtype=dtype) for _ in range(2))
-        # Reused for all chunks. Where the states have the type of the softmax, it is computed in place.
-        logits_buffer_CV = states_PD.new_empty(min(_CHUNK, len(labels_P)), len(weight_VD))
-        softmax_buffer_CV = logits_buffer_CV.to(dtype)
-        for start in range(0, len(labels_P), _CHUNK):
-            states_CD, labels_C1 = states_PD[start : start + _CHUNK], labels_P[start : start + _CHUNK, None]
+        chunk = _CHUNK * dtype.itemsize // states_PD.itemsize  # the same bytes in every precision
+        logits_buffer_CV = states_PD.new_empty(min(chunk, len(labels_P)), len(weight_VD))  # reused for all chunks
+        for start in range(0, len(labels_P), chunk):
+            states_CD, labels_C1 = states_PD[start : start + chunk], labels_P[start : start + chunk, None]
             logits_CV = torch.mm(states_CD, matrix_VD.T, out=logits_buffer_CV[: len(states_CD)])
             label_C1 = logits_CV.gather(1, labels_C1).to(dtype)
-            softmax_CV = torch.softmax(logits_CV, dim=1, dtype=dtype, out=softmax_buffer_CV[: len(states_CD)])
-            nll_C1 = -softmax_CV.gather(1, labels_C1).log()
+            nll_C1 = _subtract_labels_from_softmax(logits_CV, labels_C1, smoothing, dtype)
             if not bool((nll_C1 < _EXACT_BELOW).all()):  # the softmax underflows; its logarithm must not
                 again_CV = (states_CD @ matrix_VD.T).to(dtype)
                 nll_C1 = again_CV.logsumexp(dim=1, keepdim=True) - label_C1
             nll += nll_C1.sum()
             labels += label_C1.sum()
             if states_grad_PD is not None and weight_grad_VD is not None:
-                softmax_CV.scatter_add_(1, labels_C1, torch.full_like(label_C1, smoothing - 1))
-                if softmax_CV.dtype != logits_CV.dtype:
-                    softmax_CV = logits_CV.copy_(softmax_CV)
-                torch.mm(softmax_CV, matrix_VD, out=states_grad_PD[start : start + _CHUNK])
-                _add_product(weight_grad_VD, softmax_CV.T, states_CD)
+                torch.mm(logits_CV, matrix_VD, out=states_grad_PD[start : start + chunk])
+                _add_product(weight_grad_VD, logits_CV.T, states_CD)
         states_D, mean_D = states_PD.sum(dim=0, dtype=dtype), weight_VD.mean(dim=0, dtype=dtype)
         smoothed = nll + smoothing * (labels - (states_D * mean_D).sum())  # the mean logit is states · mean weight
         if states_grad_PD is not None and weight_grad_VD is not None:
@@ -99,6 +96,23 @@ class _ProjectedLoss(torch.autograd.Function):
         states_grad_PD, weight_grad_VD = ctx.saved_tensors
         scale = gradients[0]
         return states_grad_PD * scale.to(states_grad_PD.dtype), weight_grad_VD * scale, None, None
+
+
+def _subtract_labels_from_softmax(logits_CV: Tensor, labels_C1: Tensor, smoothing: float, dtype: torch.dtype) -> Tensor:
+    """Replace logits by softmax - (1 - ε) · label, computed in `dtype`, and return the negative log-likelihoods C × 1.
+
+    Less precise logits are converted a few rows at a time, which stay in the cache.
+    """
+    rows = len(logits_CV) if logits_CV.dtype == dtype else _CONVERTED_ROWS
+    nll = []
+    for logits_RV, labels_R1 in zip(logits_CV.split(rows), labels_C1.split(rows), strict=True):
+        softmax_RV = logits_RV.to(dtype)  # the logits themselves where they have this type
+        torch.softmax(softmax_RV, dim=1, out=softmax_RV)
+        nll.append(-softmax_RV.gather(1, labels_R1).log())
+        softmax_RV.scatter_add_(1, labels_R1, softmax_RV.new_full(labels_R1.shape, smoothing - 1))
+        if softmax_RV is not logits_RV:
+            logits_RV.copy_(softmax_RV)
+    return torch.cat(nll)
 
 
 def _add_product(total: Tensor, a: Tensor, b: Tensor) -> None:

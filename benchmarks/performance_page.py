@@ -24,6 +24,7 @@ FILES = {
     "decoding": "performance-decoding.json",
     "growth": "performance-growth.json",
     "startup": "performance-startup.json",
+    "precision": "performance-precision.json",
     "threads": "performance-threads.json",
     "serving": "performance-serving.json",
 }

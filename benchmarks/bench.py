@@ -2,6 +2,8 @@
 
 make bench, or: python benchmarks/bench.py [--rounds 5] [--data-root DIR] [--quick]
 
+Every contender runs in float32 and in bf16, so that peers are measured as they come and at the same precision.
+
 Each contender is a process of its own (benchmarks/worker.py). A round gives every contender the same batches, one
 contender after the other, in an order that changes from round to round; what is compared are medians over rounds.
 With --data-root the batches are Multi30k's, otherwise the built-in language pair's. Writes
@@ -24,7 +26,7 @@ from typing import Any
 
 from shapes import Rows, Shape, Task, write_task
 from tables import DOCS, ROOT, Table, measured, write
-from training_peers import CEILING, CONTENDERS, NO_PADDING, OURS
+from training_peers import CEILING, CONTENDERS, NO_PADDING, OURS, PRECISIONS
 
 from heedful import grammar
 from heedful.config import DataConfig
@@ -38,20 +40,23 @@ VOCABULARY, BATCH_TOKENS, BATCHES_A_ROUND = 8_000, 2_048, 4
 SHAPES = (Shape(3, 256, 1_024, 4, VOCABULARY), Shape(3, 512, 2_048, 8, VOCABULARY))
 ELSEWHERE = {"JoeyNMT": "BENCH_JOEYNMT"}  # variable with the interpreter of one that cannot live with the others
 COLUMNS = (
-    *("", "target tokens/s", "range", "relative to the fastest peer", "share of the upper bound"),
-    *("activations, MiB", "relative to the leanest peer", "parameters"),
+    *("", "precision", "target tokens/s", "range", "× fastest peer, float32", "× fastest peer, same precision"),
+    *("share of the upper bound", "activations, MiB", "relative to the leanest peer", "parameters"),
 )
 MIB = 2**20
+
+Key = tuple[str, str]  # contender and precision
 
 
 class Worker:
     """A contender's process."""
 
-    def __init__(self, name: str, task: Path, threads: int) -> None:
-        self.name = name
-        self._errors = (task / f"{list(CONTENDERS).index(name)}.err").open("w+", encoding="utf-8")
+    def __init__(self, key: Key, task: Path, threads: int) -> None:
+        self.key = key
+        name, precision = key
+        self._errors = (task / f"{list(CONTENDERS).index(name)}-{precision}.err").open("w+", encoding="utf-8")
         self._process = subprocess.Popen(
-            [interpreter(name), HERE / "worker.py", name, task, str(threads)],
+            [interpreter(name), HERE / "worker.py", name, precision, task, str(threads)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
@@ -123,79 +128,93 @@ def batches(pairs: list[Pair], tokens: int, count: int) -> list[Rows]:
         ]
 
 
-def compare(shape: Shape, rows: list[Rows], rounds: int, threads: int) -> tuple[dict[str, Result], dict[str, str]]:
-    """Results by name, and the reasons of those that are left out."""
+def compare(shape: Shape, rows: list[Rows], rounds: int, threads: int) -> tuple[dict[Key, Result], dict[Key, str]]:
+    """Return the results, and for each contender that is left out the reason."""
     largest = max(range(len(rows)), key=lambda i: rows[i].target_out.size)
     with tempfile.TemporaryDirectory() as directory:
         write_task(Task(shape, rows), Path(directory))
-        workers = [Worker(name, Path(directory), threads) for name in CONTENDERS]
+        keys = [(name, precision) for precision in PRECISIONS for name in CONTENDERS]
+        workers = [Worker(key, Path(directory), threads) for key in keys]
         results, left_out = started(workers, len(rows))
-        running = [worker for worker in workers if worker.name in results]
+        running = [worker for worker in workers if worker.key in results]
         for number in range(rounds):
             turn = number % len(running)
             for worker in running[turn:] + running[:turn]:
-                results[worker.name].seconds.append(worker.ask("time", batches=list(range(len(rows))))["seconds"])
+                results[worker.key].seconds.append(worker.ask("time", batches=list(range(len(rows))))["seconds"])
             print(f"d_model {shape.d_model}, round {number + 1} of {rounds}", file=sys.stderr, flush=True)
         for worker in running:
-            results[worker.name].activations = worker.ask("activations", batch=largest)["bytes"]
+            results[worker.key].activations = worker.ask("activations", batch=largest)["bytes"]
         for worker in workers:
             worker.stop()
     return results, left_out
 
 
-def started(workers: list[Worker], batches: int) -> tuple[dict[str, Result], dict[str, str]]:
-    """Those that take a first step, warmed up; the others with the reason."""
-    results, left_out = {}, {}
+def started(workers: list[Worker], batches: int) -> tuple[dict[Key, Result], dict[Key, str]]:
+    """Warm up every contender; return those that took a step, and the reasons of the others."""
+    results: dict[Key, Result] = {}
+    left_out: dict[Key, str] = {}
     for worker in workers:
         try:
             about = worker.ask("about")
             worker.ask("time", batches=list(range(batches)))
         except ChildProcessError as reason:
-            if worker.name in (OURS, CEILING):
+            if worker.key[0] in (OURS, CEILING):
                 raise
-            print(f"left out: {worker.name} ({reason})", file=sys.stderr)
-            left_out[worker.name] = str(reason)
+            print(f"left out: {label(worker.key)} ({reason})", file=sys.stderr)
+            left_out[worker.key] = str(reason)
             continue
-        results[worker.name] = Result(**about)
+        results[worker.key] = Result(**about)
     return results, left_out
 
 
-def rows_of(results: dict[str, Result], tokens: int) -> list[list[str]]:
-    """The cells of the table, the fastest first."""
-    middle = {name: statistics.median(result.seconds) for name, result in results.items()}
-    rivals = peers(results)
-    fastest = min((middle[name] for name in rivals), default=None)
-    leanest = min((held for name in rivals if (held := results[name].activations)), default=None)
+def label(key: Key) -> str:
+    return ", ".join(key)
+
+
+def rows_of(results: dict[Key, Result], tokens: int) -> list[list[str]]:
+    """Return the cells of the table, the fastest contender first."""
+    middle = {key: statistics.median(result.seconds) for key, result in results.items()}
+
+    def ratio(key: Key, precision: str) -> str:
+        fastest = min((middle[peer] for peer in peers(results, precision)), default=None)
+        return "–" if fastest is None else f"{fastest / middle[key]:.2f} ×"
+
+    def memory(key: Key) -> list[str]:
+        held = results[key].activations
+        leanest = min((one for peer in peers(results, key[1]) if (one := results[peer].activations)), default=None)
+        return [f"{held / MIB:,.0f}" if held else "–", f"{held / leanest:.0%}" if held and leanest else "–"]
+
     return [
         [
-            f"**{name}**" if name == OURS else name,
-            f"{tokens / middle[name]:,.0f}",
+            f"**{key[0]}**" if key[0] == OURS else key[0],
+            key[1],
+            f"{tokens / middle[key]:,.0f}",
             f"{tokens / max(result.seconds):,.0f} to {tokens / min(result.seconds):,.0f}",
-            "–" if fastest is None else f"{fastest / middle[name]:.2f} ×",
-            f"{middle[CEILING] / middle[name]:.0%}",
-            f"{result.activations / MIB:,.0f}" if result.activations else "–",
-            f"{result.activations / leanest:.0%}" if result.activations and leanest else "–",
+            ratio(key, "fp32"),
+            ratio(key, key[1]),
+            f"{middle[CEILING, key[1]] / middle[key]:.0%}",
+            *memory(key),
             f"{result.parameters:,}" if result.parameters else "–",
         ]
-        for name, result in sorted(results.items(), key=lambda item: middle[item[0]])
+        for key, result in sorted(results.items(), key=lambda item: middle[item[0]])
     ]
 
 
-def peers(results: dict[str, Result]) -> list[str]:
-    return [name for name in results if name not in (OURS, CEILING, NO_PADDING)]
+def peers(results: dict[Key, Result], precision: str) -> list[Key]:
+    return [key for key in results if key[1] == precision and key[0] not in (OURS, CEILING, NO_PADDING)]
 
 
 def table(
-    shape: Shape, rows: Sequence[Rows], results: dict[str, Result], left_out: dict[str, str], threads: int, data: str
+    shape: Shape, rows: Sequence[Rows], results: dict[Key, Result], left_out: dict[Key, str], threads: int, data: str
 ) -> Table:
     tokens, padding = sum(row.tokens for row in rows), statistics.mean(row.padding for row in rows)
-    rounds = len(results[OURS].seconds)
+    rounds = len(results[OURS, PRECISIONS[0]].seconds)
     versions = {name: version for result in results.values() for name, version in result.versions.items()}
     notes = [
         f"Medians of {rounds} rounds of {len(rows)} batches, {tokens:,} target tokens; {padding:.1%} padding.",
-        *(f"Left out: {name} ({reason})." for name, reason in left_out.items()),
+        *(f"Left out: {label(key)} ({reason})." for key, reason in left_out.items()),
     ]
-    kept = {name: asdict(result) for name, result in results.items()}
+    kept = {label(key): asdict(result) for key, result in results.items()}
     return {
         "title": f"Training, d_model {shape.d_model}",
         "measured": measured(threads, f"{data}, at most {BATCH_TOKENS:,} tokens per side", versions),

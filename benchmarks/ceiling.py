@@ -58,13 +58,15 @@ def _feed_forward(shape: Shape, positions: int) -> list[Product]:
     return [Product(1, positions, shape.d_model, shape.d_ff), Product(1, positions, shape.d_ff, shape.d_model)]
 
 
-def matrix_products(task: Task, padded: bool = True) -> Callable[[int], float]:
-    """`step(i)`: all the products of a step on batch i; there is no loss to tell."""
+def matrix_products(task: Task, padded: bool = True, dtype: torch.dtype = torch.float32) -> Callable[[int], float]:
+    """Return `step(i)`, which computes all products of a step on batch i; its loss is always 0."""
     lists = [products(task.shape, rows, padded) for rows in task.batches]
     inputs = {one.batch * one.m * one.k for ones in lists for one in ones}
-    states = {size: torch.randn(size) for size in inputs}
+    states = {size: torch.randn(size).to(dtype) for size in inputs}
     matrices = {
-        _key(place, one): torch.randn(one.batch, one.n, one.k) for ones in lists for place, one in enumerate(ones)
+        _key(place, one): torch.randn(one.batch, one.n, one.k).to(dtype)
+        for ones in lists
+        for place, one in enumerate(ones)
     }
 
     def step(i: int) -> float:

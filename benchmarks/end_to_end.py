@@ -24,6 +24,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import torch
 from shapes import Shape
 from tables import DOCS, ROOT, Table, measured, write
 
@@ -32,10 +33,13 @@ from heedful.config import DataConfig
 from heedful.data.store import write_store
 from heedful.text.corpus import Pair
 from heedful.text.tokenizer import learn
+from heedful.training.precision import automatic_precision
 
 HERE = Path(__file__).parent
+CPU = torch.device("cpu")
 OURS, THEIRS = "heedful train", "Seq2SeqTrainer, Marian"
 VOCAB_SIZE, VALIDATION_PAIRS = 1_200, 300
+PLANNED = ("steps", "batch_tokens", "warmup_steps", "threads", "precision")  # keys of both plan and recipe
 POLL = 0.05  # seconds between two looks at a log
 
 
@@ -50,6 +54,7 @@ class Plan:
     batch_tokens: int = 2_048
     warmup_steps: int = 100
     learning_rate: float = 0.34  # factor on Eq. 3
+    precision: str = "fp32"
 
 
 @dataclass
@@ -101,7 +106,7 @@ def our_command(data: Path, plan: Plan, out: Path) -> list[str]:
     settings = {
         "data.tokenizer": data / "tokenizer.model",
         **{f"model.{name}": getattr(shape, name) for name in ("N", "d_model", "d_ff", "h", "dropout")},
-        **{f"training.{name}": getattr(plan, name) for name in ("steps", "batch_tokens", "warmup_steps", "threads")},
+        **{f"training.{name}": getattr(plan, name) for name in PLANNED},
         "training.learning_rate": plan.learning_rate,
         "training.label_smoothing": shape.label_smoothing,
         "training.validate_every": plan.every,
@@ -190,7 +195,8 @@ def table(runs: list[Run], plan: Plan, pairs: int, versions: dict[str, str]) -> 
         "rows": rows_of(runs, target),
         "notes": [
             f"N {shape.N}, d_model {shape.d_model}, d_ff {shape.d_ff:,}, h {shape.h}, {shape.vocab_size:,} tokens; "
-            f"{plan.steps:,} steps of at most {plan.batch_tokens:,} tokens, a validation every {plan.every}; "
+            f"{plan.precision}; {plan.steps:,} steps of at most {plan.batch_tokens:,} tokens, "
+            f"a validation every {plan.every} steps; "
             f"{len(runs) // 2} runs per side, mean (range).",
         ],
         "raw": {"target": target, "plan": asdict(plan), "runs": [asdict(run) for run in runs]},
@@ -207,7 +213,10 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=30, help="steps between validations (30)")
     parser.add_argument("--repeats", type=int, default=2, help="runs a side (2: A B B A)")
     parser.add_argument("--pairs", type=int, default=20_000, help="of the built-in pair (20,000)")
-    parser.add_argument("--d-model", type=int, default=128, help="d_ff is four times as much, h a 32nd (128)")
+    parser.add_argument("--d-model", type=int, default=256, help="d_ff is four times as much, h a 64th (256)")
+    parser.add_argument(
+        "--precision", choices=("fp32", "bf16"), default=automatic_precision(CPU)[0], help="of both sides"
+    )
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="(all)")
     parser.add_argument("--quick", action="store_true", help="ten steps a side; no file unless --out")
     parser.add_argument("--out", type=Path, help=f"({DOCS.relative_to(ROOT) / 'performance-end-to-end.json'})")
@@ -223,8 +232,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
         data = Path(directory)
         width = options.d_model
-        shape = Shape(N=2, d_model=width, d_ff=4 * width, h=width // 32, vocab_size=prepare(data, pairs))
-        plan = Plan(shape, steps, every, options.threads)
+        shape = Shape(N=2, d_model=width, d_ff=4 * width, h=width // 64, vocab_size=prepare(data, pairs))
+        plan = Plan(shape, steps, every, options.threads, precision=options.precision)
         runs = [race(side, data, plan, data / f"run{i}") for i, side in enumerate(order(repeats))]
     out = options.out or (None if options.quick else DOCS / "performance-end-to-end.json")
     write([table(runs, plan, pairs, versions)], out)

@@ -106,6 +106,7 @@ def main(directory: Path, plan: dict[str, Any], log: Path) -> None:
         report_to="none",
         disable_tqdm=True,
         use_cpu=True,
+        bf16=plan["precision"] == "bf16",
         dataloader_pin_memory=False,
         remove_unused_columns=False,
     )

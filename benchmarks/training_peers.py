@@ -1,7 +1,8 @@
 """One training step of each contender: forward, loss with label smoothing, backward, Adam.
 
 All have the same shape, batches, optimizer (torch's fused Adam) and smoothed loss. Each is used as its documentation
-shows; what is particular to one is said where it is built. `CONTENDERS` maps a name to the function that builds it.
+shows, in float32 and in bf16; for the peers bf16 is torch.autocast, the way their documentation recommends. What is
+particular to a contender is said where it is built. `CONTENDERS` maps a name to the function that builds it.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from torch import Tensor, nn
 Step = Callable[[int], float]
 LEARNING_RATE = 1e-4
 OURS, CEILING, NO_PADDING = "heedful", "matrix products only", "matrix products, no padding"
+PRECISIONS = ("fp32", "bf16")
 
 
 @dataclass(frozen=True)
@@ -40,13 +42,14 @@ def _adam(model: nn.Module) -> torch.optim.Adam:
 
 
 def _trained(
-    model: nn.Module, package: str, task: Task, loss_of: Callable[[Tensor, Tensor, Tensor], Tensor]
+    model: nn.Module, package: str, task: Task, precision: str, loss_of: Callable[[Tensor, Tensor, Tensor], Tensor]
 ) -> Contender:
-    """The ordinary loop of PyTorch around a model."""
+    """Return PyTorch's usual training loop around a model."""
     optimizer, batches = _adam(model.train()), [_ids(rows) for rows in task.batches]
 
     def step(i: int) -> float:
-        loss = loss_of(*batches[i])
+        with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
+            loss = loss_of(*batches[i])
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         optimizer.zero_grad()
@@ -55,7 +58,7 @@ def _trained(
     return Contender(step, model, package)
 
 
-def heedful_step(task: Task, precision: str = "fp32") -> Contender:
+def heedful_step(task: Task, precision: str) -> Contender:
     """Everything that `heedful train` does in an update: dropout seeded a step, gradient's norm, checks."""
     from heedful.allocator import keep_memory
     from heedful.config import ModelConfig, TrainingConfig
@@ -115,13 +118,13 @@ def _sinusoids(length: int, d_model: int) -> Tensor:
     return torch.stack([angles.sin(), angles.cos()], dim=-1).reshape(length, d_model)
 
 
-def torch_step(task: Task) -> Contender:
+def torch_step(task: Task, precision: str) -> Contender:
     model = TorchTransformer(task.shape)
 
     def loss(source: Tensor, target_in: Tensor, target_out: Tensor) -> Tensor:
         return _cross_entropy(model(source, target_in), target_out, task.shape)
 
-    return _trained(model, "torch", task, loss)
+    return _trained(model, "torch", task, precision, loss)
 
 
 def marian(shape: Shape) -> Any:
@@ -152,7 +155,7 @@ def marian(shape: Shape) -> Any:
     return MarianMTModel(config)
 
 
-def marian_step(task: Task) -> Contender:
+def marian_step(task: Task, precision: str) -> Contender:
     """It has no smoothing of its own, so the loss is made from its logits, as its Trainer does."""
     model, shape = marian(task.shape), task.shape
 
@@ -160,10 +163,10 @@ def marian_step(task: Task) -> Contender:
         found = model(input_ids=source, attention_mask=source != PAD, decoder_input_ids=target_in)
         return _cross_entropy(found.logits, target_out, shape)
 
-    return _trained(model, "transformers", task, loss)
+    return _trained(model, "transformers", task, precision, loss)
 
 
-def x_transformers_step(task: Task) -> Contender:
+def x_transformers_step(task: Task, precision: str) -> Contender:
     """x-transformers as it comes: pre-norm, learned positions, a projection of its own, no label smoothing, dropout in
     the feed-forward layers alone; it shifts the target itself."""
     from x_transformers import XTransformer
@@ -187,10 +190,10 @@ def x_transformers_step(task: Task) -> Contender:
         found: Any = model(source, whole, mask=source != PAD)
         return found if isinstance(found, Tensor) else found[0]
 
-    return _trained(model, "x-transformers", task, loss)
+    return _trained(model, "x-transformers", task, precision, loss)
 
 
-def joeynmt_step(task: Task) -> Contender:
+def joeynmt_step(task: Task, precision: str) -> Contender:
     """JoeyNMT's model, batches and loss; post-norm is a setting, and its one dropout is on attention weights too."""
     from joeynmt.batch import Batch
     from joeynmt.model import build_model
@@ -218,7 +221,7 @@ def joeynmt_step(task: Task) -> Contender:
         per_token: Tensor = model(return_type="loss", **vars(batch))[0] / batch.ntokens
         return per_token
 
-    return _trained(model, "joeynmt", task, loss)
+    return _trained(model, "joeynmt", task, precision, loss)
 
 
 _JOEYNMT_PAD = UNK  # its vocabulary begins with the unknown token, ours with padding
@@ -237,11 +240,12 @@ def _pad_second(ids: Tensor) -> Tensor:
     return torch.where(ids <= UNK, UNK - ids, ids)
 
 
-def ceiling_step(task: Task, padded: bool = True) -> Contender:
+def ceiling_step(task: Task, precision: str, padded: bool = True) -> Contender:
     from heedful.allocator import keep_memory
 
     keep_memory()
-    return Contender(matrix_products(task, padded), None, "torch")
+    dtype = torch.bfloat16 if precision == "bf16" else torch.float32
+    return Contender(matrix_products(task, padded, dtype), None, "torch")
 
 
 def _cross_entropy(logits: Tensor, labels: Tensor, shape: Shape) -> Tensor:
@@ -250,7 +254,7 @@ def _cross_entropy(logits: Tensor, labels: Tensor, shape: Shape) -> Tensor:
     )
 
 
-CONTENDERS: dict[str, Callable[[Task], Contender]] = {
+CONTENDERS: dict[str, Callable[[Task, str], Contender]] = {
     OURS: heedful_step,
     "torch.nn.Transformer": torch_step,
     "Marian (transformers)": marian_step,

@@ -1,6 +1,6 @@
 """A contender in a process of its own: reads what is asked of it, a line of JSON at a time, and answers with another.
 
-python benchmarks/worker.py NAME TASK THREADS
+python benchmarks/worker.py NAME PRECISION TASK THREADS
 
     {"what": "about"}                        version of its package, number of its parameters
     {"what": "time", "batches": [0, 1, 2]}   seconds of an update on each of these batches
@@ -24,11 +24,11 @@ from shapes import read_task
 from training_peers import CONTENDERS, Contender
 
 
-def main(name: str, directory: str, threads: str) -> None:
+def main(name: str, precision: str, directory: str, threads: str) -> None:
     answers, sys.stdout = sys.stdout, sys.stderr  # what a library prints is no answer
     torch.set_num_threads(int(threads))
     torch.manual_seed(1)
-    contender = CONTENDERS[name](read_task(Path(directory)))
+    contender = CONTENDERS[name](read_task(Path(directory)), precision)
     for line in sys.stdin:
         print(json.dumps(answer(contender, json.loads(line))), file=answers, flush=True)
 

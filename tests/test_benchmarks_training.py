@@ -65,7 +65,7 @@ def test_the_ceiling_has_the_products_of_a_step(number: int) -> None:
 
 def test_a_peer_s_step_has_the_same_products_where_nothing_is_padded() -> None:
     task = shapes.Task(SHAPE, [rows(3, padded=False)])
-    step = training_peers.torch_step(task).step
+    step = training_peers.torch_step(task, "fp32").step
     with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
         counted = flops(step, 0)
     assert counted == flops(ceiling.matrix_products(task), 0) == flops(ceiling.matrix_products(task, False), 0)
@@ -80,11 +80,12 @@ def test_without_padding_there_are_fewer_products() -> None:
     assert batch.padding == pytest.approx(1 - 31 / 36)
 
 
-def test_contenders_have_one_size_and_update_their_weights() -> None:
+@pytest.mark.parametrize("precision", training_peers.PRECISIONS)
+def test_contenders_have_one_size_and_update_their_weights(precision: str) -> None:
     names = ("heedful", "torch.nn.Transformer", "Marian (transformers)")
     pytest.importorskip("transformers")
     torch.manual_seed(1)
-    built = {name: training_peers.CONTENDERS[name](TASK) for name in names}
+    built = {name: training_peers.CONTENDERS[name](TASK, precision) for name in names}
     sizes = {name: sum(p.numel() for p in worker.trained(one)) for name, one in built.items()}
     final_norms = 2 * 2 * SHAPE.d_model  # nn.Transformer has one more behind each stack
     assert sizes["torch.nn.Transformer"] - final_norms == sizes["heedful"] == sizes["Marian (transformers)"]
@@ -122,16 +123,20 @@ def result(*seconds: float, activations: int | None = None) -> bench.Result:
 def test_the_table_has_medians_spread_and_ratios() -> None:
     mib = bench.MIB
     results = {
-        "heedful": result(1.0, 2.0, 9.0, activations=30 * mib),
-        "slow": result(4.0, 5.0, 8.0, activations=50 * mib),
-        "slower": result(9.0, 10.0, 10.0, activations=40 * mib),
-        "matrix products only": result(1.5, 1.5, 1.5),
+        ("heedful", "bf16"): result(1.0, 2.0, 9.0, activations=30 * mib),
+        ("heedful", "fp32"): result(4.0, 4.0, 4.0, activations=60 * mib),
+        ("slow", "fp32"): result(9.0, 10.0, 10.0, activations=80 * mib),
+        ("slow", "bf16"): result(4.0, 5.0, 8.0, activations=50 * mib),
+        ("slower", "bf16"): result(9.0, 9.0, 9.0, activations=40 * mib),
+        ("matrix products only", "fp32"): result(3.0, 3.0, 3.0),
+        ("matrix products only", "bf16"): result(1.5, 1.5, 1.5),
     }
-    found = bench.rows_of(results, tokens=9_000)
-    assert [row[0] for row in found] == ["matrix products only", "**heedful**", "slow", "slower"]
-    assert found[1] == ["**heedful**", "4,500", "1,000 to 9,000", "2.50 ×", "75%", "30", "75%", "10"]
-    assert found[2] == ["slow", "1,800", "1,125 to 2,250", "1.00 ×", "30%", "50", "125%", "10"]
-    assert found[0][5:7] == ["–", "–"]
+    found = {(row[0], row[1]): row[2:] for row in bench.rows_of(results, tokens=9_000)}
+    assert next(iter(found)) == ("matrix products only", "bf16")
+    assert found["**heedful**", "bf16"] == ["4,500", "1,000 to 9,000", "5.00 ×", "2.50 ×", "75%", "30", "75%", "10"]
+    assert found["**heedful**", "fp32"] == ["2,250", "2,250 to 2,250", "2.50 ×", "2.50 ×", "75%", "60", "75%", "10"]
+    assert found["slow", "bf16"][2:5] == ["2.00 ×", "1.00 ×", "30%"]
+    assert found["matrix products only", "bf16"][5:7] == ["–", "–"]
 
 
 def test_a_contender_that_does_not_start_is_named_with_the_reason(
@@ -141,11 +146,12 @@ def test_a_contender_that_does_not_start_is_named_with_the_reason(
     fake.write_text("#!/bin/sh\necho 'ModuleNotFoundError: no such peer' >&2\nexit 1\n")
     fake.chmod(0o755)
     monkeypatch.setenv("BENCH_JOEYNMT", str(fake))
-    one = bench.Worker("JoeyNMT", tmp_path, 1)
+    key = ("JoeyNMT", "bf16")
+    one = bench.Worker(key, tmp_path, 1)
     results, left_out = bench.started([one], 1)
     one.stop()
     assert results == {}
-    assert left_out == {"JoeyNMT": "ModuleNotFoundError: no such peer"}
+    assert left_out == {key: "ModuleNotFoundError: no such peer"}
 
 
 def test_the_time_to_a_loss_lies_on_the_line_between_validations() -> None:
@@ -180,7 +186,7 @@ def test_the_page_is_drawn_from_the_figures() -> None:
 
 def test_tables_and_pictures_are_made_of_what_is_there(tmp_path: Path) -> None:
     measured = {"commit": "abc", "versions": {"torch": "2.13"}, "threads": 2, "data": "some", "when": "today"}
-    names = ("heedful", "slow", "matrix products only")
+    names = ("heedful, fp32", "slow, bf16", "matrix products only, fp32")
     raw = {"tokens": 100, "results": {name: {"seconds": [1.0, 2.0]} for name in names}}
     one = {"title": "One", "measured": measured, "columns": ["a", "b"], "rows": [["x", 1]], "notes": ["so"], "raw": raw}
     (tmp_path / "performance.json").write_text(json.dumps([one, {**one, "title": "Two"}]))

@@ -24,6 +24,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import processor
 from shapes import Rows, Shape, Task, write_task
 from tables import DOCS, ROOT, Table, measured, write
 from training_peers import CEILING, CONTENDERS, NO_PADDING, OURS, PRECISIONS
@@ -239,12 +240,15 @@ def main() -> None:
     options = parser.parse_args()
     rounds, shapes = (2, SHAPES[:1]) if options.quick else (options.rounds, SHAPES)
     shapes = tuple(shape for shape in shapes if shape.d_model in options.d_model)
+    used = processor.described()
+    print(used, file=sys.stderr, flush=True)
     pairs, tokens, data = text(options.data_root)
     rows = batches(pairs, tokens, 1 if options.quick else BATCHES_A_ROUND)
     tables = []
     for shape in shapes:
         results, left_out = compare(shape, rows, rounds, options.threads)
         tables.append(table(shape, rows, results, left_out, options.threads, data))
+        tables[-1]["measured"]["processor"] = used
         write(tables, options.out or (None if options.quick else DOCS / "performance.json"))
 
 

@@ -36,7 +36,7 @@ docs: setup
 
 # Run every command and code block of README, tutorials and how-to guides.
 test-docs: setup
-	$(BIN)/pytest -n 2 -m docs tests/test_docs_run.py
+	$(BIN)/pytest -n 2 -m docs tests/test_docs_code_blocks.py
 
 # Death, damage and malice: docs/explanation/reliability.md. HEEDFUL_RECORD=1 writes the outcome there.
 faults: setup
@@ -80,29 +80,29 @@ $(LIBRE)/.ready: Makefile
 mutants: setup
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[mutants]'
 	rm -rf mutants
-	OMP_NUM_THREADS=1 $(BIN)/python tests/mutants.py
+	OMP_NUM_THREADS=1 $(BIN)/python tests/run_mutants.py
 
 # Beside the peers, each as it installs: docs/results/performance.md. A peer that does not install is left out, and said so.
 # DATA_ROOT=DIR: train on Multi30k instead of the built-in pair. MODEL=RUN: decode with this model instead of the
 # demo's (with DATA_ROOT, Multi30k's test set). QUICK=1: a smoke run of training that writes nothing.
 bench: $(BENCH)/.ready $(JOEYNMT)/.ready
-	BENCH_JOEYNMT=$(JOEYNMT)/bin/python $(BENCH)/bin/python benchmarks/bench.py \
+	BENCH_JOEYNMT=$(JOEYNMT)/bin/python $(BENCH)/bin/python benchmarks/training_speed.py \
 	  $(if $(DATA_ROOT),--data-root $(DATA_ROOT)) $(if $(QUICK),--quick)
-	$(BENCH)/bin/python benchmarks/end_to_end.py $(if $(QUICK),--quick)
+	$(BENCH)/bin/python benchmarks/time_to_loss.py $(if $(QUICK),--quick)
 ifndef QUICK
 	[ -e $(MODEL) ] || $(BENCH)/bin/heedful demo --out $(MODEL)
-	$(BENCH)/bin/python benchmarks/decode_bench.py --model $(MODEL) \
+	$(BENCH)/bin/python benchmarks/decoding_speed.py --model $(MODEL) \
 	  $(if $(filter-out runs/demo,$(MODEL)),$(if $(DATA_ROOT),--data-root $(DATA_ROOT)))
-	$(BENCH)/bin/python benchmarks/growth.py
-	$(BENCH)/bin/python benchmarks/startup.py $(MODEL)
-	$(BENCH)/bin/python benchmarks/threads.py
+	$(BENCH)/bin/python benchmarks/scaling.py
+	$(BENCH)/bin/python benchmarks/startup_time.py $(MODEL)
+	$(BENCH)/bin/python benchmarks/openmp_spin.py
 	$(BENCH)/bin/python benchmarks/performance_page.py
 endif
 
 # Servers under load, beside LibreTranslate where `make formats` has installed it: docs/results/performance.md.
 bench-serve: setup
 	[ -e $(MODEL) ] || $(BIN)/heedful demo --out $(MODEL)
-	$(BIN)/python benchmarks/serve_bench.py --model $(MODEL)
+	$(BIN)/python benchmarks/serving_load.py --model $(MODEL)
 	$(BIN)/python benchmarks/performance_page.py
 
 $(BENCH)/.ready: pyproject.toml constraints.txt

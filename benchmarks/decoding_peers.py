@@ -21,7 +21,7 @@ from heedful.config import BOS, EOS, PAD, UNK
 from heedful.decoding.kernels import Precision
 from heedful.errors import HeedfulError
 
-sys.path.append(str(Path(__file__).parents[1] / "tests" / "model"))  # marian_twin: the tests' oracle
+sys.path.append(str(Path(__file__).parents[1] / "tests" / "model"))  # marian_oracle: the tests' oracle
 
 Sentences = list[list[int]]
 
@@ -80,7 +80,7 @@ def ctranslate2_decode(path: Path, threads: int, compute_type: str) -> Decode:
     """CTranslate2 takes and returns the names of tokens. The look-up costs microseconds per batch, and is counted."""
     import ctranslate2
 
-    from heedful.interop.ctranslate2 import write_ctranslate2
+    from heedful.interop.ctranslate2_export import write_ctranslate2
 
     model = heedful.load(path, device="cpu").model
     names = model.tokenizer.tokens(range(model.tokenizer.vocab_size))
@@ -118,9 +118,9 @@ def ctranslate2_int8(path: Path, threads: int) -> Decode:
 def marian_model(transformer: Any, positions: int = 1_024) -> Any:
     """`transformers.MarianMTModel` with the same weights, in float32, its own choice of attention."""
     import transformers
-    from marian_twin import marian_weights
+    from marian_oracle import marian_weights
 
-    from heedful.interop.marian import marian_config
+    from heedful.interop.marian_export import marian_config
 
     theirs = transformers.MarianMTModel(transformers.MarianConfig(**marian_config(transformer.config, positions)))
     theirs.load_state_dict(marian_weights(transformer, positions))

@@ -30,13 +30,13 @@ from deviation_page import filled, table
 from deviation_variants import BASELINE, SEARCH, TRAINING, Variant, applied
 
 from heedful.allocator import keep_memory
+from heedful.atomic_files import write_durably
 from heedful.config import DataConfig, DecodingConfig, ModelConfig, TrainingConfig
 from heedful.data.batches import Batches
 from heedful.data.store import Store, write_store
 from heedful.decoding.translator import Translator
 from heedful.evaluation.exact_match import exact_match
-from heedful.evaluation.scores import bleu
-from heedful.files import write_durably
+from heedful.evaluation.sacrebleu_scores import bleu
 from heedful.model.transformer import Transformer
 from heedful.storage.model_directory import Model, TextFacts
 from heedful.text.builtin_corpus import BuiltinCorpus

@@ -15,8 +15,8 @@ import statistics
 from pathlib import Path
 from typing import Any
 
+from markdown_tables import DOCS, Table, markdown
 from processor import require_one_processor
-from tables import DOCS, Table, markdown
 
 FILES = {
     "training": "performance.json",

@@ -1,6 +1,6 @@
 """Write the results on real text, and their figures, from docs/results/results.json: python benchmarks/results_page.py
 
-benchmarks/results.py writes the figures and calls this; nothing between the marks is written by hand.
+benchmarks/record_result.py writes the figures and calls this; nothing between the marks is written by hand.
 """
 
 from __future__ import annotations

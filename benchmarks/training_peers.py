@@ -15,9 +15,9 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from ceiling import matrix_products
-from shapes import BOS, EOS, PAD, UNK, Rows, Shape, Task
+from matmul_ceiling import matrix_products
 from torch import Tensor, nn
+from training_task import BOS, EOS, PAD, UNK, Rows, Shape, Task
 
 Step = Callable[[int], float]
 LEARNING_RATE = 1e-4

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import heedful
-import tasks
+import synthetic_tasks as tasks
 from heedful.errors import MachineError
 
 

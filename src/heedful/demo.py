@@ -10,13 +10,13 @@ from heedful import grammar
 from heedful.decoding.translator import Translator
 from heedful.engines.load import load
 from heedful.evaluation.exact_match import ExactMatch, exact_match, exact_match_by_label
-from heedful.evaluation.scores import bleu, chrf
+from heedful.evaluation.sacrebleu_scores import bleu, chrf
+from heedful.formatting import command, plural
 from heedful.recipes import Settings
 from heedful.storage.file_names import ATTENTION_FIGURE, ATTENTION_PAGE
 from heedful.training.run import train_settings
 from heedful.views.attention_page import AttendedSentence, write_attention_page
-from heedful.views.figure import draw_cross_attention, require_matplotlib
-from heedful.wording import command, plural
+from heedful.views.cross_attention_figure import draw_cross_attention, require_matplotlib
 
 TEST_PAIRS = 1_000
 SHOWN = 5

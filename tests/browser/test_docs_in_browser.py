@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import uvicorn
 
-from engines import Shouting
+from fake_engine import Shouting
 from heedful.decoding.translator import Translator
 from heedful.serving.app import create_app
 from heedful.serving.limits import Limits

@@ -12,14 +12,14 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 import uvicorn
 
-from engines import Shouting
+from fake_engine import Shouting
 from heedful.decoding.translator import Translator
 from heedful.serving.app import create_app
 from heedful.serving.limits import Limits
 from heedful.serving.served_model import ServedModel
 from heedful.serving.service import TranslationService
 from heedful.storage.model_directory import Model
-from heedful.text.profiles import profile
+from heedful.text.language_detection import profile
 
 pytestmark = pytest.mark.browser
 

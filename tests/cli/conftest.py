@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-import tasks
+import synthetic_tasks as tasks
 from heedful.cli.main import main
-from tasks import Outcome, Program
+from synthetic_tasks import Outcome, Program
 
 
 @pytest.fixture(scope="session")

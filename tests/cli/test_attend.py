@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import heedful as api
-from tasks import Program
+from synthetic_tasks import Program
 
 
 def test_the_weights_are_those_of_the_translation(heedful: Program, model: Path, tmp_path: Path) -> None:

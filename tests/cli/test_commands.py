@@ -17,9 +17,9 @@ import sacrebleu
 import safetensors.numpy
 
 import heedful as api
-import tasks
+import synthetic_tasks as tasks
 from heedful.decoding import searcher
-from tasks import Program
+from synthetic_tasks import Program
 
 LINES = ["a b c", "", "h g f e d", "b", "   ", "c c c c c c c c"]
 TEXT = "".join(f"{line}\n" for line in LINES)

@@ -13,12 +13,12 @@ import pytest
 import torch
 
 import heedful as api
-import tasks
+import synthetic_tasks as tasks
 from heedful import presets, recipes
 from heedful.config import Recipe
 from heedful.model.transformer import Transformer
 from heedful.training import hardware
-from tasks import Outcome, Program
+from synthetic_tasks import Outcome, Program
 
 RECIPES = Path(__file__).parents[2] / "recipes"
 PAPERS = ("wmt14-en-de-base", "wmt14-en-de-big", "wmt14-en-fr-base", "wmt14-en-fr-big")

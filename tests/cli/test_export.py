@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import heedful as api
-from tasks import Program
+from synthetic_tasks import Program
 
 LINES = ["a b c", "h g f e d", "b"]
 

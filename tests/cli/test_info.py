@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import safetensors.numpy
 
-from tasks import Program
+from synthetic_tasks import Program
 
 SCREEN = 24  # lines of a terminal
 

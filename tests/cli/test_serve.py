@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-import tasks
+import synthetic_tasks as tasks
 from heedful.cli.main import main
 from heedful.training.run import train
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import heedful as api
-import tasks
-from tasks import Program
+import synthetic_tasks as tasks
+from synthetic_tasks import Program
 
 
 def test_train_by_files_prints_the_run_alone(heedful: Program, corpus: dict[str, str], tmp_path: Path) -> None:

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 import heedful as api
-import tasks
+import synthetic_tasks as tasks
+from heedful.parsing.bracket_scores import score_outputs
 from heedful.parsing.linearization import linearize
-from heedful.parsing.scores import score_outputs
 from heedful.parsing.trees import read_trees
-from tasks import Program
+from synthetic_tasks import Program
 
 NOUNS, VERBS = "abcd", "efgh"
 

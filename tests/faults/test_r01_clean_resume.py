@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 import torch
-from events import count, forked
-from runs import SETTINGS, continued, copy_with, end_of
+from fault_injection import count, forked
+from tiny_runs import SETTINGS, continued, copy_with, end_of
 
-import tasks
+import synthetic_tasks as tasks
 from heedful.storage.run_directory import RunDirectory
 from heedful.training import checkpoints
 from heedful.training import trainer as trainer_module

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from events import count, forked, tap
-from runs import continued, copy_with, end_of, leftovers, sha256
+from fault_injection import count, forked, tap
+from tiny_runs import continued, copy_with, end_of, leftovers, sha256
 
-import tasks
-from heedful import files
+import synthetic_tasks as tasks
+from heedful import atomic_files
 from heedful.cli.main import main
 from heedful.storage.run_directory import RunDirectory
 from heedful.training import checkpoints
@@ -122,7 +122,7 @@ def test_a_limit_of_the_system_itself(
 
 def test_control_without_cleaning_up(reference: Path, arguments: list[str], tmp_path: Path) -> None:
     """A save that writes in place and turns no error into ours."""
-    from test_r02_kill import in_place
+    from test_r02_sigkill import in_place
 
     outcomes = []
     with pytest.MonkeyPatch.context() as patch:
@@ -137,7 +137,7 @@ def test_control_without_cleaning_up(reference: Path, arguments: list[str], tmp_
 
 def test_control_without_our_errors(reference: Path, arguments: list[str], tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(files, "DISK_ERRORS", set())
+        patch.setattr(atomic_files, "DISK_ERRORS", set())
         run = copy_with(reference, tmp_path / "run", FROM)
         code, said = command(run.path, arguments, 20)
     assert code != 4 or not re.search(MESSAGE, said), "path, needed and free bytes are not said"

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from events import Phases, count, forked
-from runs import continued, end_of, leftovers
+from fault_injection import Phases, count, forked
+from tiny_runs import continued, end_of, leftovers
 
-import tasks
+import synthetic_tasks as tasks
 from heedful.cli.main import main
 from heedful.storage.run_directory import RunDirectory
 from heedful.training.signals import StopRequest

@@ -11,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from events import count
-from servers import Server, server
+from fault_injection import count
+from server_process import Server, server
 
 pytestmark = pytest.mark.faults
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from events import count
-from servers import server
+from fault_injection import count
+from server_process import server
 
-import tasks
-from engines import FirstSentence
+import synthetic_tasks as tasks
+from fake_engine import FirstSentence
 from heedful.cli.main import main
 from heedful.decoding import translator as module
 from heedful.decoding.search import Hypothesis

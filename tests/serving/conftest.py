@@ -8,15 +8,15 @@ from dataclasses import replace
 import pytest
 from fastapi.testclient import TestClient
 
-from clients import local_client
-from engines import Shouting
+from fake_engine import Shouting
 from heedful.decoding.translator import Translator
 from heedful.serving.app import create_app
 from heedful.serving.limits import Limits
 from heedful.serving.served_model import ServedModel
 from heedful.serving.service import TranslationService
 from heedful.storage.model_directory import Model
-from heedful.text.profiles import profile
+from heedful.text.language_detection import profile
+from local_test_client import local_client
 
 
 @pytest.fixture(scope="session")

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from clients import local_client
 from heedful.decoding.translator import Translator
 from heedful.errors import ModelError, UsageError
 from heedful.serving.app import create_app
 from heedful.serving.limits import Limits
 from heedful.serving.served_model import ServedModel
 from heedful.serving.service import TranslationService
+from local_test_client import local_client
 
 
 def translated(client: TestClient, **fields: Any) -> Any:

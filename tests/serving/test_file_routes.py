@@ -14,16 +14,16 @@ import pytest
 from fastapi import Request
 from fastapi.testclient import TestClient
 
-from clients import local_client
-from engines import Shouting
+from fake_engine import Shouting
 from heedful.serving.app import create_app
 from heedful.serving.batcher import OverloadError
+from heedful.serving.file_routes import read_file_request
 from heedful.serving.file_store import FileStore
-from heedful.serving.files import read_file_request
 from heedful.serving.limits import Limits
 from heedful.serving.requests import RequestError
 from heedful.serving.served_model import ServedModel
 from heedful.serving.service import TranslationService
+from local_test_client import local_client
 
 
 def sent(client: TestClient, name: str, content: str | bytes, **fields: str) -> Any:

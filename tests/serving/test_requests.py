@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.serving.bodies import read_fields
 from heedful.serving.limits import Limits
+from heedful.serving.request_body import read_fields
 from heedful.serving.requests import RequestError, detect_request, translate_request
 
 LIMITS = Limits(texts=2, characters=10, alternatives=3)

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from clients import local_client
 from heedful.errors import MachineError
 from heedful.serving.app import create_app
 from heedful.serving.limits import Limits
@@ -21,6 +20,7 @@ from heedful.serving.requests import RequestError
 from heedful.serving.served_model import ServedModel
 from heedful.serving.service import TranslationService
 from heedful.serving.suggestions import Suggestions
+from local_test_client import local_client
 
 GOOD = {"q": "one", "s": "eins", "source": "en", "target": "de"}
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-import tasks
+import synthetic_tasks as tasks
 from heedful.errors import UsageError
 from heedful.storage.model_directory import read_model
 from heedful.storage.run_directory import RunDirectory

@@ -13,7 +13,6 @@ import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from allocations import allocated
 from heedful import presets
 from heedful.config import PAD, DataConfig, ModelConfig, Recipe, TrainingConfig
 from heedful.data.batches import Batch, Batches
@@ -40,6 +39,7 @@ from heedful.training.estimate import (
 from heedful.training.hardware import available_memory, flops_per_second
 from heedful.training.loss import batch_loss
 from heedful.training.optimizer import make_optimizer
+from tensor_allocations import allocated
 
 CPU = torch.device("cpu")
 

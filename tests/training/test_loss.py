@@ -9,12 +9,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from allocations import allocated
 from heedful.config import BOS, EOS, PAD, ModelConfig
 from heedful.data.batches import Batch, pad
 from heedful.model.transformer import Transformer
 from heedful.training import loss as loss_module
 from heedful.training.loss import batch_loss, perplexity, projected_loss, smoothed_cross_entropy
+from tensor_allocations import allocated
 
 SMOOTHINGS = (0.0, 0.1, 0.7)
 

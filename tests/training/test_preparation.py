@@ -11,7 +11,7 @@ import pytest
 import safetensors.torch
 import torch
 
-import tasks
+import synthetic_tasks as tasks
 from heedful import recipes
 from heedful.errors import CheckpointError, ConfigError, CorpusError, HeedfulError, ModelError, UsageError
 from heedful.storage import model_directory

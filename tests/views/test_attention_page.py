@@ -17,8 +17,8 @@ import torch
 from heedful.decoding.translator import Attention, Translator
 from heedful.errors import InputError
 from heedful.storage.model_directory import Model
+from heedful.views.attention_heads_figure import draw_heads
 from heedful.views.attention_page import KINDS, AttendedSentence, attended, write_attention_data, write_attention_page
-from heedful.views.heads_figure import draw_heads
 
 SOURCE = ["▁the", "▁ha", "t", "</s>"]
 TARGET = ["▁der", "▁Hut", "</s>"]

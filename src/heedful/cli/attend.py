@@ -7,9 +7,9 @@ from pathlib import Path
 
 from heedful.engines.load import load
 from heedful.errors import UsageError
+from heedful.views.attention_heads_figure import draw_heads
 from heedful.views.attention_page import AttendedSentence, attended, write_attention_data, write_attention_page
-from heedful.views.figure import require_matplotlib
-from heedful.views.heads_figure import draw_heads
+from heedful.views.cross_attention_figure import require_matplotlib
 
 _KINDS = (".html", ".png", ".svg", ".json")
 

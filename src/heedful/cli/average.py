@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from heedful.atomic_files import require_replaceable
 from heedful.errors import CheckpointError, UsageError
-from heedful.files import require_replaceable
+from heedful.formatting import plural
 from heedful.storage.model_directory import is_model, write_model
 from heedful.storage.run_directory import RunDirectory, is_run
 from heedful.training.averaging import averaged_model
-from heedful.wording import plural
 
 
 def average(arguments: argparse.Namespace) -> None:

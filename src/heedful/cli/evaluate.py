@@ -12,12 +12,18 @@ from pathlib import Path
 from heedful.cli.translate import output, translated
 from heedful.engines.load import load
 from heedful.errors import UsageError
-from heedful.evaluation.scores import bleu, chrf, require_detokenized
+from heedful.evaluation.sacrebleu_scores import bleu, chrf, require_detokenized
+from heedful.parsing.bracket_scores import (
+    SCORING_RULES,
+    SHORT_SENTENCE_WORDS,
+    ParsingScores,
+    require_same_words,
+    score_outputs,
+)
 from heedful.parsing.linearization import delinearize
-from heedful.parsing.scores import SCORING_RULES, SHORT_SENTENCE_WORDS, ParsingScores, require_same_words, score_outputs
 from heedful.parsing.trees import Tree, read_trees, to_bracketed
 from heedful.text.corpus import read_sides
-from heedful.text.lines import read_lines
+from heedful.text.text_files import read_lines
 
 
 def evaluate(arguments: argparse.Namespace) -> None:

@@ -8,10 +8,10 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+from heedful.atomic_files import require_replaceable
 from heedful.errors import UsageError
-from heedful.files import require_replaceable
-from heedful.interop import ctranslate2, marian
-from heedful.interop.argos import SUFFIX, write_argos
+from heedful.interop import ctranslate2_export, marian_export
+from heedful.interop.argos_export import SUFFIX, write_argos
 from heedful.interop.marian_import import read_marian
 from heedful.storage.model_directory import Model, is_model, write_model
 from heedful.storage.run_directory import open_model
@@ -27,11 +27,11 @@ def export(arguments: argparse.Namespace) -> None:
     if model.text.lowercase:
         log.warning("this model was trained on lower-cased text: give %s lower-cased text as well", arguments.to)
     if arguments.to == "ctranslate2":
-        ctranslate2.write_ctranslate2(model, out, arguments.quantization)
+        ctranslate2_export.write_ctranslate2(model, out, arguments.quantization)
     elif arguments.to == "argos":
         write_argos(model, out, arguments.quantization)
     else:
-        marian.write_marian(model, out)
+        marian_export.write_marian(model, out)
     print(out)
 
 

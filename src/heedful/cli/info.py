@@ -17,6 +17,7 @@ import torch
 from heedful import presets, recipes
 from heedful.config import ModelConfig, Recipe
 from heedful.errors import ModelError, UsageError
+from heedful.formatting import clock, command, plural, use_commands
 from heedful.model.transformer import Transformer
 from heedful.storage.file_names import CONFIG, MODEL_FILES, WEIGHTS
 from heedful.storage.manifest import verify_manifest
@@ -26,7 +27,6 @@ from heedful.text.tokenizer import Tokenizer
 from heedful.training.progress import Progress
 from heedful.training.run_log import read_log
 from heedful.views.run_page import write_run_page
-from heedful.wording import clock, command, plural, use_commands
 
 Facts = dict[str, Any]
 Line = tuple[str, str]  # a name and what there is to say about it

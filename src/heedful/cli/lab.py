@@ -9,7 +9,7 @@ from heedful.errors import UsageError, nearest
 from heedful.lab.experiment import Setting, report, write_finding
 from heedful.lab.experiments import EXPERIMENTS
 from heedful.storage.ownership import LAB, claim
-from heedful.views.figure import require_matplotlib
+from heedful.views.cross_attention_figure import require_matplotlib
 
 ALL = "all"
 

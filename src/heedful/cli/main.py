@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from heedful.allocator import keep_memory
-from heedful.cli.openmp import set_spin_count
+from heedful.atomic_files import DISK_ERRORS
+from heedful.cli.openmp_settings import set_spin_count
 from heedful.errors import HeedfulError, InputError, MachineError, UsageError, is_out_of_memory, nearest
-from heedful.files import DISK_ERRORS
 from heedful.version import __version__
 
 _MODEL_HELP = "a model directory, or a run"

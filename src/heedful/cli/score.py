@@ -8,9 +8,9 @@ from itertools import islice
 from pathlib import Path
 
 from heedful.engines.load import load
+from heedful.formatting import plural
 from heedful.text.corpus import read_sides
 from heedful.training.loss import perplexity
-from heedful.wording import plural
 
 _TOGETHER = 1_000
 

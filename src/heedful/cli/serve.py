@@ -17,7 +17,7 @@ from heedful.text.languages import with_languages
 
 def serve(arguments: argparse.Namespace) -> None:
     try:
-        from heedful.serving.access import Access, hosts_from, origins_from, proxies_from, read_api_keys
+        from heedful.serving.access_control import Access, hosts_from, origins_from, proxies_from, read_api_keys
         from heedful.serving.app import create_app
         from heedful.serving.limits import limits_from
         from heedful.serving.request_log import RequestLog

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from heedful import recipes
 from heedful.errors import MachineError, UsageError
+from heedful.formatting import command, plural, use_commands
 from heedful.recipes import Settings
 from heedful.storage.file_names import RECIPE
-from heedful.wording import command, plural, use_commands
 
 if TYPE_CHECKING:
     from heedful.training.dry_run import Report

@@ -14,14 +14,14 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, TextIO
 
+from heedful.atomic_files import disk_errors, new_file
 from heedful.decoding.translator import Translation, Translator
 from heedful.engines.choice import Use
 from heedful.engines.load import load_all
 from heedful.errors import UsageError
-from heedful.files import disk_errors, new_file
+from heedful.formatting import plural
 from heedful.text.corpus_checks import empty_translations
-from heedful.text.lines import decode_lines, one_line, read_lines
-from heedful.wording import plural
+from heedful.text.text_files import decode_lines, one_line, read_lines
 
 log = logging.getLogger("heedful")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from heedful.files import new_directory, require_replaceable
+from heedful.atomic_files import new_directory, require_replaceable
 from heedful.parsing.treebank import output_file_names, split_files, treebank_files, write_splits
 from heedful.storage.manifest import write_manifest
 from heedful.storage.ownership import may_replace

@@ -17,14 +17,14 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
+from heedful.atomic_files import holds_only, new_directory, read_at_most
 from heedful.config import EOS, DataConfig
 from heedful.data.lengths import Chunk, LengthBuckets, Lengths, length_buckets, write_order
+from heedful.deserialization import require_version
 from heedful.errors import CorpusError
-from heedful.files import holds_only, new_directory, read_at_most
+from heedful.formatting import plural
 from heedful.text.corpus import Pair, clean
 from heedful.text.tokenizer import Tokenizer
-from heedful.typed import require_version
-from heedful.wording import plural
 
 Ids = npt.NDArray[np.integer[Any]]
 

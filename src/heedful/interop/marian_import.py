@@ -15,11 +15,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from heedful.atomic_files import read_at_most
 from heedful.config import BOS, EOS, PAD, DecodingConfig, ModelConfig
+from heedful.deserialization import build
 from heedful.errors import ConfigError, ModelError
-from heedful.files import read_at_most
 from heedful.interop.export_constraints import SUPPRESSED_TOKENS
-from heedful.interop.marian import (
+from heedful.interop.marian_export import (
     BIAS,
     CONFIG,
     EMBEDDING,
@@ -35,7 +36,6 @@ from heedful.model.embeddings import sinusoids
 from heedful.model.transformer import Transformer
 from heedful.storage.model_directory import Model, TextFacts, read_tensors, require_size, with_weights
 from heedful.text.tokenizer import Tokenizer
-from heedful.typed import build
 
 _MAX_JSON_BYTES = 50_000_000  # enough for a vocabulary of a million tokens
 # Redundant tensors that a file may contain: copies of the tied embedding, and sinusoids.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from heedful.files import write_durably
+from heedful.atomic_files import write_durably
 from heedful.version import __version__
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from heedful.engines.load import load
-from heedful.evaluation.scores import bleu
+from heedful.evaluation.sacrebleu_scores import bleu
 from heedful.lab.experiment import Curve, Curves, Finding, Setting
 from heedful.text.builtin_corpus import BuiltinCorpus
 from heedful.training.run import train

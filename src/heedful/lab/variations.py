@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from math import exp
 
+from heedful.formatting import plural
 from heedful.lab.experiment import Curve, Curves, Finding, Setting
 from heedful.lab.trained import Settings, Trained, Verdict, bleu_on_test, compared, judged, variants
-from heedful.wording import plural
 
 
 def _best(found: list[Trained]) -> Trained:

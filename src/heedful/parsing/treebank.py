@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from heedful.errors import CorpusError
+from heedful.formatting import plural
 from heedful.parsing.linearization import linearize
 from heedful.parsing.trees import read_trees, to_bracketed
-from heedful.wording import plural
 
 SPLITS = ("train", "valid", "test")
 WORDS, TREES, GOLD = "words", "trees", "gold"

@@ -20,21 +20,21 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Scope
 
 from heedful.errors import HeedfulError
-from heedful.serving import schema
-from heedful.serving.access import Access
+from heedful.serving import openapi_schema
+from heedful.serving.access_control import Access
+from heedful.serving.access_middleware import Guard, SecurityHeaders
 from heedful.serving.batcher import OverloadError
-from heedful.serving.bodies import read_body, read_fields, request_fields
-from heedful.serving.files import add_file_routes
-from heedful.serving.guard import Guard, SecurityHeaders
-from heedful.serving.head import HeadAsGet
+from heedful.serving.file_routes import add_file_routes
+from heedful.serving.head_requests import HeadAsGet
 from heedful.serving.limits import Limits
 from heedful.serving.metrics import Metrics, Timed
-from heedful.serving.pages import SECURITY_HEADERS, content_policy, html_page
+from heedful.serving.request_body import read_body, read_fields, request_fields
 from heedful.serving.request_log import RequestLog
 from heedful.serving.requests import RequestError, detect_request, sentence_number, translate_request
+from heedful.serving.security_headers import SECURITY_HEADERS, content_policy, html_page
 from heedful.serving.service import TranslationService
-from heedful.serving.spec import add_spec_routes
 from heedful.serving.suggestions import Suggestions, add_suggestion_routes
+from heedful.serving.swagger import add_spec_routes
 from heedful.version import __version__
 from heedful.views.attention_page import attention_template
 
@@ -99,19 +99,26 @@ def _add_translation(app: FastAPI, service: TranslationService, metrics: Metrics
     limits = service.limits
     attention_policy = content_policy(attention_template())
 
-    @app.post("/translate", openapi_extra=schema.body(schema.TRANSLATE), responses=schema.ERRORS)
+    @app.post(
+        "/translate", openapi_extra=openapi_schema.body(openapi_schema.TRANSLATE), responses=openapi_schema.ERRORS
+    )
     async def translate(request: Request) -> Response:
         wanted = translate_request(await _fields(request, limits), limits)
         metrics.characters.inc(sum(map(len, wanted.texts)))
         answer = await _until_disconnected(request, service.translate(wanted))
         return _disconnected() if answer is None else JSONResponse(answer)
 
-    @app.post("/detect", openapi_extra=schema.body(schema.DETECT), responses=schema.ERRORS)
+    @app.post("/detect", openapi_extra=openapi_schema.body(openapi_schema.DETECT), responses=openapi_schema.ERRORS)
     async def detect(request: Request) -> JSONResponse:
         text = detect_request(await _fields(request, limits), limits)
         return JSONResponse(await asyncio.to_thread(service.detect, text))
 
-    @app.get("/attend", openapi_extra=schema.query(schema.ATTEND), responses=schema.ERRORS, response_class=HTMLResponse)
+    @app.get(
+        "/attend",
+        openapi_extra=openapi_schema.query(openapi_schema.ATTEND),
+        responses=openapi_schema.ERRORS,
+        response_class=HTMLResponse,
+    )
     async def attend(request: Request) -> Response:
         fields = await _query_fields(request, limits)
         wanted, sentence = translate_request(fields, limits), sentence_number(fields)

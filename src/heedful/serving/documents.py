@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from heedful.decoding.translator import Translator
-from heedful.serving.alignment import join_aligned, needs_alignment, whole
-from heedful.serving.html_text import parse_html
-from heedful.serving.inline import AlignedText, Run, restore
+from heedful.serving.html_parser import parse_html
+from heedful.serving.inline_markup import AlignedText, Run, restore
+from heedful.serving.word_alignment import join_aligned, needs_alignment, whole
 from heedful.text.segmentation import Segment, SegmentedText
 
 

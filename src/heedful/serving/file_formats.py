@@ -9,8 +9,8 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from heedful.serving.markup import html_runs
-from heedful.text.sentences import split_sentences
+from heedful.serving.html_splitter import html_runs
+from heedful.text.sentence_splitting import split_sentences
 
 EXTENSIONS = (".txt", ".html", ".srt")
 _LINE = re.compile(r"[^\r\n]+|[\r\n]+")

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from heedful.errors import HeedfulError, InputError
 from heedful.serving.limits import Limits
-from heedful.text.lines import check_text
+from heedful.text.text_files import check_text
 
 FORMATS = ("text", "html")
 

@@ -18,7 +18,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from heedful.errors import MachineError, UsageError
 from heedful.serving.limits import Limits
-from heedful.serving.pages import SECURITY_HEADERS
+from heedful.serving.security_headers import SECURITY_HEADERS
 from heedful.serving.strict_http import StrictConnection, is_chunked
 
 _GRACE = 0.3  # seconds after the stop signal in which new requests are still answered

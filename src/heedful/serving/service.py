@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 from heedful.errors import InputError, UsageError
-from heedful.serving.alignment import align_words
 from heedful.serving.batcher import Batcher
 from heedful.serving.documents import Document, HtmlDocument, TextDocument
 from heedful.serving.file_formats import EXTENSIONS
@@ -16,8 +15,9 @@ from heedful.serving.language_codes import resolve_language
 from heedful.serving.limits import Limits
 from heedful.serving.requests import RequestError, TranslateRequest
 from heedful.serving.served_model import ServedModel
+from heedful.serving.word_alignment import align_words
+from heedful.text.language_detection import detect as detect_language
 from heedful.text.languages import language_name
-from heedful.text.profiles import detect as detect_language
 from heedful.text.segmentation import by_rank
 from heedful.views.attention_page import attended, attention_page
 

@@ -14,9 +14,9 @@ from fastapi import APIRouter, FastAPI, Request
 
 from heedful.errors import InputError, MachineError
 from heedful.serving.limits import Limits
+from heedful.serving.openapi_schema import ERRORS, SUGGEST, SUGGEST_ERRORS, body
 from heedful.serving.requests import RequestError
-from heedful.serving.schema import ERRORS, SUGGEST, SUGGEST_ERRORS, body
-from heedful.text.lines import check_text
+from heedful.text.text_files import check_text
 
 ReadFields = Callable[[Request, Limits], Awaitable[Mapping[str, Any]]]
 _LONGEST_CODE = 35  # characters of a language code (RFC 5646, section 4.4.1)

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from heedful.errors import CorpusError
-from heedful.text.lines import read_lines
-from heedful.wording import plural
+from heedful.formatting import plural
+from heedful.text.text_files import read_lines
 
 
 class Pair(NamedTuple):

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from heedful.text.corpus import Pair
-from heedful.text.profiles import detect, profile
+from heedful.text.language_detection import detect, profile
 
 SAMPLE = 2_000  # pairs at the beginning of a text
 _EVERY = 10  # of them goes into the sample for languages, so that one document does not decide

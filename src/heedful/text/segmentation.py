@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
-from heedful.text.sentences import CLOSES, ENDS_AT_ONCE, split_sentences, split_text
+from heedful.text.sentence_splitting import CLOSES, ENDS_AT_ONCE, split_sentences, split_text
 
 T = TypeVar("T")
 _LINE = re.compile(r"[^\r\n]+|[\r\n]+")

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import sentencepiece
 
+from heedful.atomic_files import read_at_most
 from heedful.config import BOS, EOS, PAD, UNK
 from heedful.errors import TokenizerError, VocabularyTooSmallError
-from heedful.files import read_at_most
 
 # SentencePiece writes spaces as U+2581, so a literal U+2581 would be decoded as a space. It is encoded as bytes
 # instead: a stand-in (a noncharacter that is kept out of the vocabulary) takes its place, and the bytes of the

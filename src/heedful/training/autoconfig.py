@@ -9,8 +9,8 @@ from typing import Any
 
 from heedful import presets
 from heedful.config import DataConfig
+from heedful.formatting import plural
 from heedful.recipes import Settings, merged
-from heedful.wording import plural
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import torch
 
+from heedful.atomic_files import discard, disk_message, free_bytes, holds_only, new_directory, read_at_most
+from heedful.deserialization import build, require_version
 from heedful.errors import CheckpointError, MachineError
-from heedful.files import discard, disk_message, free_bytes, holds_only, new_directory, read_at_most
 from heedful.model.transformer import Transformer
 from heedful.storage.file_names import CHECKPOINT_FILES, MANIFEST, OPTIMIZER, STATE, WEIGHTS
 from heedful.storage.manifest import MOST_JSON, write_manifest
@@ -17,7 +18,6 @@ from heedful.storage.model_directory import read_tensors, write_tensors
 from heedful.storage.run_directory import RunDirectory
 from heedful.training.adam import Adam
 from heedful.training.progress import Progress
-from heedful.typed import build, require_version
 
 FORMAT_VERSION = 1  # of state.json
 

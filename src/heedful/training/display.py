@@ -10,8 +10,8 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 from heedful.config import TrainingConfig
+from heedful.formatting import clock
 from heedful.training.progress import StepResult
-from heedful.wording import clock
 
 Report = Callable[[int, int], None]  # (done, total) of a phase
 

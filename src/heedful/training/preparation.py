@@ -15,11 +15,12 @@ from pathlib import Path
 import torch
 
 from heedful import recipes
+from heedful.atomic_files import write_durably
 from heedful.config import DataConfig, Recipe
 from heedful.data.store import Store, write_store
 from heedful.devices import cores
 from heedful.errors import CheckpointError, ConfigError, CorpusError, UsageError, VocabularyTooSmallError
-from heedful.files import write_durably
+from heedful.formatting import plural
 from heedful.recipes import Settings
 from heedful.storage.file_names import TRAINING, VALIDATION
 from heedful.storage.model_directory import Model
@@ -30,7 +31,6 @@ from heedful.text.corpus_checks import PairCounter
 from heedful.text.tokenizer import SAMPLE, Tokenizer, learn
 from heedful.training import autoconfig, data_checks
 from heedful.training.autoconfig import Choice, CorpusSize
-from heedful.wording import plural
 
 MAY_CHANGE = ("steps", "patience", "keep", "validate_every", "log_every")
 

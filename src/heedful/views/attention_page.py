@@ -17,12 +17,12 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from heedful.atomic_files import write_durably
 from heedful.decoding.translator import Attention, Translator
 from heedful.errors import InputError
-from heedful.files import write_durably
-from heedful.text.lines import check_text
-from heedful.views.figure import sharpest_layer
-from heedful.views.words import group_tokens
+from heedful.text.text_files import check_text
+from heedful.views.cross_attention_figure import sharpest_layer
+from heedful.views.word_attention import group_tokens
 
 _PAGE = Path(__file__).parent / "page"
 KINDS = ("encoder", "decoder", "cross")

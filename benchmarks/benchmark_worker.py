@@ -1,0 +1,67 @@
+"""A contender in a process of its own: reads what is asked of it, a line of JSON at a time, and answers with another.
+
+python benchmarks/benchmark_worker.py NAME TASK THREADS
+
+    {"what": "about"}                        version of its package, number of its parameters
+    {"what": "time", "batches": [0, 1, 2]}   seconds of an update on each of these batches
+    {"what": "activations", "batch": 0}      most bytes of one update beside weights, gradients and Adam's moments
+
+While it waits for a line it does nothing, so that contenders can take turns on one machine.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import torch
+from peak_allocation import most_held
+from training_peers import CONTENDERS, Contender
+from training_task import read_task
+
+
+def main(name: str, directory: str, threads: str) -> None:
+    answers, sys.stdout = sys.stdout, sys.stderr  # what a library prints is no answer
+    torch.set_num_threads(int(threads))
+    torch.manual_seed(1)
+    contender = CONTENDERS[name](read_task(Path(directory)))
+    for line in sys.stdin:
+        print(json.dumps(answer(contender, json.loads(line))), file=answers, flush=True)
+
+
+def answer(contender: Contender, asked: dict[str, Any]) -> dict[str, Any]:
+    if asked["what"] == "time":
+        begin = time.perf_counter()
+        loss = [contender.step(number) for number in asked["batches"]][-1]
+        return {"seconds": time.perf_counter() - begin, "loss": loss}
+    if asked["what"] == "activations":
+        return {"bytes": activations(contender, asked["batch"])}
+    parameters = sum(parameter.numel() for parameter in trained(contender))
+    versions = {name: metadata.version(name) for name in (contender.package, "torch")}
+    return {"versions": versions, "parameters": parameters}
+
+
+def trained(contender: Contender) -> list[torch.nn.Parameter]:
+    """Marian's sinusoids are parameters too, but not trained."""
+    return [p for p in contender.model.parameters() if p.requires_grad] if contender.model is not None else []
+
+
+def activations(contender: Contender, batch: int) -> int | None:
+    """Of an update after the first, so that the moments are there; gradients are there before it begins.
+
+    Every contender lets go of them only when the update is over, so that none is paid for by what came before.
+    """
+    if contender.model is None:
+        return None
+    contender.step(batch)
+    for parameter in trained(contender):
+        parameter.grad = torch.zeros_like(parameter)
+    return most_held(lambda: contender.step(batch))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

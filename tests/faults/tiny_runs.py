@@ -1,0 +1,67 @@
+"""Tiny runs for the fault tests, and what must be the same at their end."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import synthetic_tasks as tasks
+from heedful.storage.run_directory import RunDirectory
+from heedful.training.run import train
+from heedful.training.run_log import read_log
+
+# Eight checkpoints, of which three are kept; four validations; dropout; two epoch borders.
+SETTINGS: dict[str, Any] = {
+    **tasks.TINY,
+    "training.steps": 16,
+    "training.batch_tokens": 96,
+    "training.save_every": 2,
+    "training.validate_every": 4,
+    "training.average": 2,
+    "training.keep": 3,
+}
+LAST = 16
+
+_CLOCK = ("seconds", "log_bytes")  # what a checkpoint's state owes to the machine's speed
+
+
+def sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def end_of(path: Path, last: int = LAST) -> dict[str, Any]:
+    """All of a finished run that must not depend on what happened on the way."""
+    run = RunDirectory(path)
+    newest = run.checkpoint(last)
+    files = [newest / "model.safetensors", newest / "optimizer.safetensors"]
+    files += [run.model / "model.safetensors", run.best / "model.safetensors", run.tokenizer, run.config]
+    state = json.loads((newest / "state.json").read_text(encoding="utf-8"))
+    log = read_log(run.log)
+    return {
+        **{str(file.relative_to(path)): sha256(file) for file in files},
+        "state": {key: value for key, value in state.items() if key not in _CLOCK},
+        "train": tasks.entries_without_clock(log, "train"),
+        "valid": tasks.entries_without_clock(log, "valid"),
+        "checkpoints": run.steps(),
+    }
+
+
+def leftovers(path: Path) -> list[str]:
+    return [str(found.relative_to(path)) for found in path.rglob(".*") if found.name not in (".heedful",)]
+
+
+def continued(path: Path, settings: dict[str, Any]) -> None:
+    """The same command, whether the run has begun or not."""
+    train(out=path, overrides=settings)
+
+
+def copy_with(source: Path, target: Path, *steps: int) -> RunDirectory:
+    """A copy of a run with only these checkpoints, and without the models that come at its end."""
+    shutil.copytree(source, target, ignore=shutil.ignore_patterns("tensorboard", "model", "step-*"))
+    run = RunDirectory(target)
+    for step in steps:
+        shutil.copytree(RunDirectory(source).checkpoint(step), run.checkpoint(step))
+    return run

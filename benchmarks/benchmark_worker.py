@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from peak_allocation import most_held
+from peak_allocation import peak_allocated_bytes
 from training_peers import CONTENDERS, Contender
 from training_task import read_task
 
@@ -60,7 +60,7 @@ def activations(contender: Contender, batch: int) -> int | None:
     contender.step(batch)
     for parameter in trained(contender):
         parameter.grad = torch.zeros_like(parameter)
-    return most_held(lambda: contender.step(batch))
+    return peak_allocated_bytes(lambda: contender.step(batch))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from typing import Any
 from torch.profiler import ProfilerActivity, profile
 
 
-def most_held(compute: Callable[[], object]) -> int:
+def peak_allocated_bytes(compute: Callable[[], object]) -> int:
     """Most bytes of tensors held at a time that were not before: the largest running sum of the profiler's notes."""
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as watched:
         compute()

@@ -24,7 +24,7 @@ from time import process_time
 from typing import Any
 
 import torch
-from peak_allocation import most_held
+from peak_allocation import peak_allocated_bytes
 
 from heedful import presets
 from heedful.allocator import keep_memory
@@ -101,7 +101,7 @@ def measure(way: Way, case: Case) -> dict[str, int]:
         loss.backward()  # type: ignore[no-untyped-call]
 
     return {
-        "peak": most_held(step),
+        "peak": peak_allocated_bytes(step),
         "weights": sum(p.numel() * p.element_size() for p in model.parameters()),
         "process": most_resident(),
     }

@@ -9,7 +9,7 @@ from heedful.config import EOS
 from heedful.text.tokenizer import Tokenizer
 
 
-class Shouting:
+class UppercaseEngine:
     """Translates to capitals, so that everyone knows his own answer, in a time that depends on nothing else.
 
     The n-th best ends with as many exclamation marks.
@@ -24,7 +24,7 @@ class Shouting:
         return [[[*self.tokenizer.encode(text + "!" * rank), EOS] for rank in range(n_best)] for text in texts]
 
 
-class FirstSentence:
+class FirstSentenceEngine:
     """Repeats the first sentence of its source, as a model does that was trained on single sentences."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:

@@ -1,4 +1,4 @@
-"""The rules of the house: order of the rooms, sizes of files and functions, options, and what may not be in them."""
+"""Code rules: package layering, sizes of files and functions, option count, and forbidden constructs."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from heedful.cli.main import build_parser
 SOURCE = Path(heedful.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
 
-# A room imports only from rooms before it, and from itself.
-ROOMS = (
+# A package imports only from itself and from packages before it.
+PACKAGES = (
     *(
         "errors",
         "version",
@@ -37,7 +37,7 @@ ROOMS = (
     *("grammar", "text", "data", "model", "storage", "decoding", "evaluation", "parsing", "training"),
     *("interop", "engines", "views", "serving", "lab", "demo", "cli"),
 )
-DOORS = ("__init__", "__main__")  # the package itself: what it offers comes from every room
+ENTRY_POINTS = ("__init__", "__main__")  # may import from every package
 
 
 @cache
@@ -49,7 +49,7 @@ def name_of(path: Path) -> str:
     return str(path.relative_to(SOURCE))
 
 
-def room(path: Path) -> str:
+def package_of(path: Path) -> str:
     return path.relative_to(SOURCE).parts[0].removesuffix(".py")
 
 
@@ -63,9 +63,9 @@ def imported(tree: ast.Module) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def rooms_imported(tree: ast.Module) -> set[str]:
+def packages_imported(tree: ast.Module) -> set[str]:
     parts = [module.split(".") for module in imported(tree)]
-    return {names[1] for names in parts if names[0] == "heedful" and len(names) > 1 and names[1] in ROOMS}
+    return {names[1] for names in parts if names[0] == "heedful" and len(names) > 1 and names[1] in PACKAGES}
 
 
 def functions(path: Path) -> Iterator[tuple[str, int]]:
@@ -74,42 +74,42 @@ def functions(path: Path) -> Iterator[tuple[str, int]]:
             yield f"{name_of(path)}:{node.lineno} {node.name}", node.end_lineno - node.lineno + 1
 
 
-def test_every_file_is_in_a_room():
-    assert {room(path) for path in FILES} <= {*ROOMS, *DOORS}
+def test_every_file_belongs_to_a_package():
+    assert {package_of(path) for path in FILES} <= {*PACKAGES, *ENTRY_POINTS}
 
 
-def test_rooms_import_only_from_rooms_before_them():
+def test_packages_import_only_from_earlier_packages():
     wrong = [
         f"{name_of(path)} imports {other}"
         for path in FILES
-        if room(path) not in DOORS
-        for other in rooms_imported(parsed(path))
-        if ROOMS.index(other) > ROOMS.index(room(path))
+        if package_of(path) not in ENTRY_POINTS
+        for other in packages_imported(parsed(path))
+        if PACKAGES.index(other) > PACKAGES.index(package_of(path))
     ]
     assert wrong == []
 
 
-def test_the_import_graph_is_seen():
+def test_imports_of_every_form_are_found():
     """The control of the test above: imports of every form are found."""
     code = (
         "import heedful.cli.main\nfrom heedful import training, __version__\nfrom heedful.model.layers import x\n"
         "def f():\n    from heedful.decoding import search\n"
     )
-    assert rooms_imported(ast.parse(code)) == {"cli", "training", "model", "decoding"}
-    assert rooms_imported(parsed(SOURCE / "data" / "batches.py")) == {"config", "data", "errors"}
+    assert packages_imported(ast.parse(code)) == {"cli", "training", "model", "decoding"}
+    assert packages_imported(parsed(SOURCE / "data" / "batches.py")) == {"config", "data", "errors"}
 
 
-def test_only_the_package_itself_imports_by_name():
+def test_only_the_top_level_package_uses_importlib():
     named = [name_of(path) for path in FILES if "importlib" in path.read_text(encoding="utf-8")]
     assert named == ["__init__.py"]
 
 
-def test_files_fit():
+def test_files_have_at_most_350_lines():
     lines = {name_of(path): len(path.read_text(encoding="utf-8").splitlines()) for path in FILES}
     assert {name: count for name, count in lines.items() if count > 350} == {}
 
 
-def test_functions_fit_a_screen():
+def test_function_lengths():
     sizes = dict(found for path in FILES for found in functions(path))
     assert {name: lines for name, lines in sizes.items() if lines > 60} == {}
     long = {name: lines for name, lines in sizes.items() if lines > 30}
@@ -128,7 +128,7 @@ def test_at_most_seventy_options():
     assert len(options) <= 70, options
 
 
-def test_every_option_is_explained():
+def test_every_option_has_help_text():
     parser, commands = build_parser()
     silent = [
         f"{one.prog} {' '.join(action.option_strings) or action.dest}"
@@ -173,11 +173,11 @@ def test_no_pickle_anywhere():
         "eval('1')",
     ],
 )
-def test_pickle_would_be_found(code):
+def test_unsafe_code_is_detected(code):
     assert unsafe_calls(ast.parse(code))
 
 
-def test_nothing_is_left_for_later():
+def test_no_todo_comments():
     marks = ("TODO", "FIXME", "XXX", "HACK")
     left = []
     for path in [*FILES, *Path(__file__).parent.rglob("*.py")]:
@@ -187,7 +187,7 @@ def test_nothing_is_left_for_later():
     assert left == []
 
 
-def test_every_file_says_what_it_is():
+def test_every_file_has_a_docstring():
     silent = [
         name_of(path) for path in FILES if path.read_text(encoding="utf-8") and not ast.get_docstring(parsed(path))
     ]
@@ -223,7 +223,7 @@ def test_public_names_are_sorted_and_the_package_is_marked_as_typed():
         heedful.nonsense  # noqa: B018
 
 
-def test_importing_heedful_and_its_options_does_not_wait_for_torch():
+def test_importing_heedful_and_building_the_parser_does_not_import_torch():
     code = "import sys, heedful.cli.main as m; m.build_parser(); print(sorted({'torch', 'numpy'} & set(sys.modules)))"
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert answer.stdout == "[]\n"

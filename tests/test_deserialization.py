@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from heedful.deserialization import build, check_type, require_version
+from heedful.deserialization import build_dataclass, check_type, require_format_version
 from heedful.errors import ModelError
 
 
@@ -39,7 +39,7 @@ class Example:
     ],
 )
 def test_a_value_of_its_fields_type_is_taken(key: str, value: object, expected: object) -> None:
-    found = getattr(build(Example, {key: value}), key)
+    found = getattr(build_dataclass(Example, {key: value}), key)
     assert (found, type(found)) == (expected, type(expected))
 
 
@@ -60,12 +60,12 @@ def test_a_value_of_its_fields_type_is_taken(key: str, value: object, expected: 
 )
 def test_any_other_value_is_refused_by_name(key: str, value: object, said: str) -> None:
     with pytest.raises(TypeError, match=said):
-        build(Example, {key: value})
+        build_dataclass(Example, {key: value})
 
 
 def test_an_unknown_key_suggests_the_nearest() -> None:
     with pytest.raises(TypeError, match=r'unknown key "cuont"\. Did you mean "count"'):
-        build(Example, {"cuont": 1})
+        build_dataclass(Example, {"cuont": 1})
 
 
 def test_the_name_in_the_message_is_the_callers() -> None:
@@ -76,5 +76,5 @@ def test_the_name_in_the_message_is_the_callers() -> None:
 @pytest.mark.parametrize("found", [0, 2, None, True, "1", [1]])
 def test_another_version_says_what_to_do(found: object) -> None:
     with pytest.raises(ModelError, match=r"reads format_version 1\. Use the version of heedful that wrote it"):
-        require_version(found, 1, Path("config.json"), ModelError)
-    require_version(1, 1, Path("config.json"), ModelError)
+        require_format_version(found, 1, Path("config.json"), ModelError)
+    require_format_version(1, 1, Path("config.json"), ModelError)

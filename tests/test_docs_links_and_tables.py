@@ -17,7 +17,7 @@ def links(document: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_links_lead_somewhere(document: Path) -> None:
+def test_links_resolve(document: Path) -> None:
     assert [target for target in links(document) if not (document.parent / target).exists()] == []
 
 
@@ -27,7 +27,7 @@ def test_links_are_found() -> None:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_nothing_is_left_to_fill_in(document: Path) -> None:
+def test_no_placeholders_are_left(document: Path) -> None:
     left = re.findall(r"@[A-Z0-9]+@", document.read_text(encoding="utf-8"))
     assert left == []
 

@@ -11,7 +11,7 @@ from heedful.decoding.translator import Translator
 from heedful.engines.load import load
 from heedful.evaluation.exact_match import ExactMatch, exact_match, exact_match_by_label
 from heedful.evaluation.sacrebleu_scores import bleu, chrf
-from heedful.formatting import command, plural
+from heedful.formatting import plural, shell_command
 from heedful.recipes import Settings
 from heedful.storage.file_names import ATTENTION_FIGURE, ATTENTION_PAGE
 from heedful.training.run import train_settings
@@ -98,7 +98,7 @@ def _pictures(translator: Translator, text: str, out: Path) -> Iterator[str]:
 def _next_steps(out: Path) -> Iterator[str]:
     yield ""
     yield "Next:"
-    yield f'  echo "The old man is looking for his red hat." | {command("translate", out)}'
-    yield f'  {command("attend", out)} "The old man is looking for his red hat." --out page.html'
-    yield f"  {command('info', out)}"
-    yield f"  {command('train')} --source S --target T --valid-source VS --valid-target VT --out runs/mine"
+    yield f'  echo "The old man is looking for his red hat." | {shell_command("translate", out)}'
+    yield f'  {shell_command("attend", out)} "The old man is looking for his red hat." --out page.html'
+    yield f"  {shell_command('info', out)}"
+    yield f"  {shell_command('train')} --source S --target T --valid-source VS --valid-target VT --out runs/mine"

@@ -31,7 +31,7 @@ def field_types(kind: type[Any]) -> dict[str, str]:
     return {one.name: str(one.type) for one in fields(kind)}
 
 
-def build(kind: type[T], values: Mapping[str, Any]) -> T:
+def build_dataclass(kind: type[T], values: Mapping[str, Any]) -> T:
     """Return `kind(**values)`. Raise TypeError for an unknown key or a value of another type."""
     types = field_types(kind)
     for key in values:
@@ -56,7 +56,7 @@ def check_type(value: Any, annotation: str, name: str) -> Any:
     raise TypeError(f"{name} must be {_EXPECTED[expected]}, not {value!r}.")
 
 
-def require_version(found: object, supported: int, path: Path, error: type[InputError]) -> None:
+def require_format_version(found: object, supported: int, path: Path, error: type[InputError]) -> None:
     """Raise `error` where a file has a format_version that this heedful does not read."""
     if found != supported or isinstance(found, bool):
         raise error(

@@ -15,14 +15,14 @@ def plural(count: int, noun: str, several: str = "") -> str:
     return f"{count:,} {noun if count == 1 else several or f'{noun}s'}"
 
 
-def clock(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Return a time as 4:05, or 1:02:03 from an hour on."""
     minutes, whole = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{whole:02d}" if hours else f"{minutes}:{whole:02d}"
 
 
-def command(*arguments: str | Path) -> str:
+def shell_command(*arguments: str | Path) -> str:
     """Return a heedful command that a shell takes as it is: the program as it was started, paths from here."""
     called = Path(os.path.relpath(sys.argv[0]))
     # Only the program itself, outside PATH, is named by its path: `python -m heedful` and other callers are not.
@@ -30,11 +30,11 @@ def command(*arguments: str | Path) -> str:
     return " ".join([program, *(shlex.quote(str(_from_here(one))) for one in arguments)])
 
 
-def use_commands(model: Path) -> Iterator[str]:
+def next_commands(model: Path) -> Iterator[str]:
     """Yield the commands that a trained model is for."""
-    yield command("translate", model)
-    yield f"{command('evaluate', model)} --source F --reference F"
-    yield command("serve", model)
+    yield shell_command("translate", model)
+    yield f"{shell_command('evaluate', model)} --source F --reference F"
+    yield shell_command("serve", model)
 
 
 def _from_here(argument: str | Path) -> str | Path:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import uvicorn
 
-from fake_engine import Shouting
+from fake_engine import UppercaseEngine
 from heedful.decoding.translator import Translator
 from heedful.serving.app import create_app
 from heedful.serving.limits import Limits
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.browser
 @pytest.fixture
 def address(random_model: Callable[..., Model]) -> Iterator[str]:
     served = ServedModel(Translator(random_model()))
-    served.engine = Shouting(served.translator.model.tokenizer)
+    served.engine = UppercaseEngine(served.translator.model.tokenizer)
     app = create_app(TranslationService([served], Limits()))
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical"))
     thread = threading.Thread(target=server.run)

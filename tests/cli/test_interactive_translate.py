@@ -89,7 +89,7 @@ def translation(terminal: Terminal) -> str:
     return terminal.wait_for(b"\r\n" + PROMPT).decode().split("\r\n")[-2]
 
 
-def test_each_line_is_answered_and_the_last_one_can_be_fetched_back(terminal: Terminal) -> None:
+def test_lines_are_translated_and_history_works(terminal: Terminal) -> None:
     terminal.wait_for(PROMPT)
     terminal.type(b"a b c\r")
     first = translation(terminal)
@@ -122,7 +122,7 @@ def test_ctrl_c_ends_with_130(terminal: Terminal) -> None:
     assert rest.endswith("\r\n")
 
 
-def test_other_letters_arrive_as_typed(model: Path) -> None:
+def test_non_ascii_input(model: Path) -> None:
     terminal = Terminal("translate", model, "--format", "jsonl")
     try:
         terminal.wait_for(PROMPT)

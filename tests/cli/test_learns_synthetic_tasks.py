@@ -33,7 +33,7 @@ SETTINGS = {
 
 
 @pytest.mark.parametrize("task", [tasks.reverse, tasks.sort])
-def test_a_task_is_learnt_to_99_percent_exact(heedful: Program, tmp_path: Path, task: Task) -> None:
+def test_task_is_learned_to_99_percent_exact_match(heedful: Program, tmp_path: Path, task: Task) -> None:
     training = tasks.pairs(task, range(8_000), longest=6)
     held_out = tasks.held_out(task, 300, training, longest=6)
     tasks.write(tmp_path, "train", training)

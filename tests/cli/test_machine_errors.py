@@ -14,7 +14,7 @@ from synthetic_tasks import TINY, file_options, set_options
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
-def test_a_full_disk_behind_standard_output() -> None:
+def test_full_disk_behind_standard_output() -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run(
             [sys.executable, "-m", "heedful", "info", "--preset", "tiny"], stdout=full, stderr=subprocess.PIPE
@@ -44,7 +44,7 @@ def test_other_errors_of_torch_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -
         program.main(["info", "--preset", "tiny"])
 
 
-def test_a_run_goes_on_when_nobody_reads_its_progress(corpus: dict[str, str], tmp_path: Path) -> None:
+def test_run_survives_a_closed_progress_pipe(corpus: dict[str, str], tmp_path: Path) -> None:
     read, write = os.pipe()
     os.close(read)
     command = [sys.executable, "-m", "heedful", "train", *file_options(corpus), "--out", str(tmp_path / "run")]
@@ -54,7 +54,7 @@ def test_a_run_goes_on_when_nobody_reads_its_progress(corpus: dict[str, str], tm
     assert (tmp_path / "run" / "model").is_dir()
 
 
-def test_a_script_of_many_characters_needs_no_setting(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_large_alphabet_needs_no_setting(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """1,500 different characters in 300 lines: more than the tokens chosen for so few pairs."""
     lines = ["".join(chr(0x4E00 + (7 * line + 5 * place) % 1500) for place in range(20)) for line in range(300)]
     for name in ("source", "target", "valid_source", "valid_target"):
@@ -70,7 +70,7 @@ def test_a_script_of_many_characters_needs_no_setting(tmp_path: Path, capsys: py
 
 
 @pytest.mark.parametrize("kind", ["foreign", "own"])
-def test_average_replaces_nothing_but_a_model(own_run: Path, tmp_path: Path, kind: str) -> None:
+def test_average_replaces_only_models(own_run: Path, tmp_path: Path, kind: str) -> None:
     out = own_run / "best"
     if kind == "foreign":
         out = tmp_path / "other"

@@ -24,7 +24,7 @@ def python(arguments: Sequence[str | Path], **variables: str) -> subprocess.Comp
 
 
 @pytest.mark.parametrize("command", ["demo", "lab", "train"])
-def test_a_command_that_trains_sets_the_spin_count(command: str) -> None:
+def test_training_commands_set_the_spin_count(command: str) -> None:
     environ = {"OMP_NUM_THREADS": "2", "PATH": "/bin"}
     set_spin_count(command, environ)
     assert int(environ.pop("GOMP_SPINCOUNT")) < 300_000  # libgomp's own
@@ -39,7 +39,7 @@ def test_other_commands_set_nothing(command: str) -> None:
 
 
 @pytest.mark.parametrize("name", WAITING)
-def test_the_user_s_choice_is_kept(name: str) -> None:
+def test_user_setting_is_kept(name: str) -> None:
     for value in ("0", ""):
         environ = {name: value}
         set_spin_count("train", environ)
@@ -64,7 +64,7 @@ def test_libgomp_reads_it_as_torch_is_imported(tmp_path: Path) -> None:
     assert "GOMP_SPINCOUNT = '77'" in dry_run(tmp_path, GOMP_SPINCOUNT="77")
 
 
-def test_the_library_sets_nothing() -> None:
+def test_library_call_sets_nothing() -> None:
     program = (
         "import os; before = dict(os.environ); import heedful; heedful.load, heedful.train; assert os.environ == before"
     )

@@ -15,7 +15,7 @@ from heedful.text.corpus_checks import empty_translations
 from synthetic_tasks import Program
 
 
-def test_the_users_model_survives_a_failed_start(heedful: Program, corpus: dict[str, str], tmp_path: Path) -> None:
+def test_user_model_survives_a_failed_start(heedful: Program, corpus: dict[str, str], tmp_path: Path) -> None:
     """A start that fails leaves nothing; the next one does not take the directory for a run."""
     out, latin = tmp_path / "out", tmp_path / "latin"
     latin.write_bytes("Übung\n".encode("latin-1"))
@@ -33,13 +33,13 @@ def test_the_users_model_survives_a_failed_start(heedful: Program, corpus: dict[
     assert (out / "model" / "weights").read_text() == "mine"
 
 
-def test_a_directory_that_a_failed_start_made_is_gone(heedful: Program, corpus: dict[str, str], tmp_path: Path) -> None:
+def test_failed_start_removes_its_directory(heedful: Program, corpus: dict[str, str], tmp_path: Path) -> None:
     options = (*tasks.set_options({**tasks.TINY, "data.max_length": 3}), "--out", tmp_path / "out")
     assert heedful("train", *tasks.file_options(corpus), *options).code == 3
     assert list(tmp_path.iterdir()) == []
 
 
-def test_treebank_files_of_the_users_are_not_replaced(heedful: Program, tmp_path: Path) -> None:
+def test_user_treebank_files_are_not_replaced(heedful: Program, tmp_path: Path) -> None:
     """The names alone prove nothing."""
     (tmp_path / "trees").mkdir()
     for number in range(20):
@@ -60,7 +60,7 @@ def test_an_edited_model_is_not_replaced(heedful: Program, tiny_run: Path, tmp_p
     assert config.read_bytes() == edited
 
 
-def test_a_report_of_the_users_is_not_replaced(heedful: Program, tmp_path: Path) -> None:
+def test_user_report_is_not_replaced(heedful: Program, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     (tmp_path / "order").mkdir()
     (tmp_path / "order" / "report.md").write_text("mine")
@@ -77,7 +77,7 @@ FILES: dict[str, Names] = {
 
 
 @pytest.mark.parametrize("command", FILES)
-def test_a_link_is_not_written_through(heedful: Program, tiny_run: Path, tmp_path: Path, command: str) -> None:
+def test_symlink_is_not_followed(heedful: Program, tiny_run: Path, tmp_path: Path, command: str) -> None:
     pytest.importorskip("matplotlib")
     (tmp_path / "mine.html").write_text("mine")
     (tmp_path / "link.html").symlink_to("mine.html")
@@ -113,7 +113,7 @@ def test_export_takes_languages(heedful: Program, tiny_run: Path, tmp_path: Path
 
 @pytest.mark.parametrize("command", ["translate", "evaluate"])
 @pytest.mark.parametrize("silent", [0, 3])
-def test_many_translations_without_text(
+def test_warning_for_many_empty_translations(
     heedful: Program,
     model: Path,
     tmp_path: Path,

@@ -48,7 +48,7 @@ def texts(heedful: Program, tmp_path: Path) -> Path:
     return tmp_path / "texts"
 
 
-def test_three_parts_of_whole_files(heedful: Program, tmp_path: Path) -> None:
+def test_splits_consist_of_whole_files(heedful: Program, tmp_path: Path) -> None:
     top = write_treebank(tmp_path / "made", 20, 2)
     outcome = heedful("treebank", top, "--out", tmp_path / "texts")
     assert (outcome.code, outcome.err) == (0, "")
@@ -73,7 +73,7 @@ def test_three_parts_of_whole_files(heedful: Program, tmp_path: Path) -> None:
     assert lines[2].endswith(f", {sum(len(tree.words) for tree in expected)} words")
 
 
-def test_a_second_time_replaces_the_first(heedful: Program, texts: Path, tmp_path: Path) -> None:
+def test_second_run_replaces_the_first(heedful: Program, texts: Path, tmp_path: Path) -> None:
     before = {path.name: path.read_bytes() for path in texts.iterdir()}
     assert heedful("treebank", tmp_path / "made", "--out", texts).code == 0
     assert {path.name: path.read_bytes() for path in texts.iterdir()} == before
@@ -83,7 +83,7 @@ def test_a_second_time_replaces_the_first(heedful: Program, texts: Path, tmp_pat
     assert sorted(path.name for path in tmp_path.iterdir()) == ["made", "texts"]
 
 
-def test_evaluate_scores_what_the_model_says(heedful: Program, model: Path, texts: Path, tmp_path: Path) -> None:
+def test_evaluate_scores_the_model_output(heedful: Program, model: Path, texts: Path, tmp_path: Path) -> None:
     """A model that has never seen a tree: every output is repaired, and still scored."""
     arguments = ("--source", texts / "test.words", "--reference", texts / "test.gold", "--beam", "1")
     outcome = heedful("evaluate", model, *arguments, "--trees", "--json", "--output", tmp_path / "parsed")
@@ -125,7 +125,7 @@ SETTINGS = {
 }
 
 
-def test_a_grammar_is_learnt(heedful: Program, tmp_path: Path) -> None:
+def test_grammar_is_learned(heedful: Program, tmp_path: Path) -> None:
     """From brackets in files to brackets scored, on sentences that were never seen."""
     write_treebank(tmp_path / "made", 20, 100)
     texts = tmp_path / "texts"
@@ -145,9 +145,7 @@ def test_a_grammar_is_learnt(heedful: Program, tmp_path: Path) -> None:
     assert content["well_formed"] > 90
 
 
-def test_a_tree_is_of_a_whole_line(
-    heedful: Program, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_tree_per_line(heedful: Program, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two sentences in one tree are one source: parts of it would be two trees."""
     (tmp_path / "words").write_text("abc efg . Bcd fgh .\n")
     tree = "( (S (S (NP (NN abc)) (VP (VB efg)) (. .)) (S (NP (NN Bcd)) (VP (VB fgh)) (. .))))\n"

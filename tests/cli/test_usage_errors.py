@@ -261,7 +261,7 @@ def assert_one_message(err: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize(("line", "code", "expected"), MISTAKES, ids=[line or "nothing" for line, *_ in MISTAKES])
-def test_a_mistake_is_answered_with_one_message(
+def test_usage_error_gives_one_message(
     heedful: Program, places: dict[str, str], line: str, code: int, expected: str
 ) -> None:
     outcome = heedful(*line.format(**places).split(), stdin=b"a b\n")
@@ -271,7 +271,7 @@ def test_a_mistake_is_answered_with_one_message(
     assert not Path(places["new"], "config.toml").exists()
 
 
-def test_every_command_is_among_the_mistakes() -> None:
+def test_every_command_has_a_usage_error_case() -> None:
     assert sorted([*COMMANDS, *TESTED_ELSEWHERE]) == sorted(build_parser()[1])
     for command in COMMANDS:
         codes = {code for line, code, _ in MISTAKES if line.split()[:1] == [command]}
@@ -285,7 +285,7 @@ def test_standard_input_that_is_not_utf8(heedful: Program, model: Path, stdin: b
     assert_one_message(outcome.err, "standard input:")
 
 
-def test_a_failed_output_leaves_what_was_there(heedful: Program, model: Path, tmp_path: Path) -> None:
+def test_failed_output_keeps_the_old_file(heedful: Program, model: Path, tmp_path: Path) -> None:
     (tmp_path / "bad").write_bytes(b"a\n\xff\n")
     (tmp_path / "result").write_text("before")
     outcome = heedful("translate", model, "--input", tmp_path / "bad", "--output", tmp_path / "result")
@@ -295,7 +295,7 @@ def test_a_failed_output_leaves_what_was_there(heedful: Program, model: Path, tm
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_directory_that_may_not_be_written(heedful: Program, model: Path, tmp_path: Path) -> None:
+def test_read_only_directory(heedful: Program, model: Path, tmp_path: Path) -> None:
     (tmp_path / "a").write_text("a\n")
     (tmp_path / "locked").mkdir(mode=0o500)
     outcome = heedful("translate", model, "--input", tmp_path / "a", "--output", tmp_path / "locked" / "x")
@@ -325,7 +325,7 @@ def process() -> Run:
         (("translate", "nowhere"), 3, "There is no model"),
     ],
 )
-def test_a_mistake_seen_from_outside(
+def test_usage_error_in_a_subprocess(
     process: Run, tmp_path: Path, arguments: tuple[str, ...], code: int, expected: str
 ) -> None:
     done = process(*arguments, cwd=tmp_path, stdin=subprocess.DEVNULL)
@@ -333,7 +333,7 @@ def test_a_mistake_seen_from_outside(
     assert_one_message(done.stderr, expected)
 
 
-def test_a_reader_that_goes_away_is_no_error(model: Path, tmp_path: Path) -> None:
+def test_closed_pipe_is_not_an_error(model: Path, tmp_path: Path) -> None:
     (tmp_path / "many").write_text("a\n" * 2_500)
     program = f"'{sys.executable}' -m heedful translate '{model}' --beam 1 --input '{tmp_path / 'many'}' | head -n 1"
     done = subprocess.run(["bash", "-o", "pipefail", "-c", program], capture_output=True, text=True, check=False)
@@ -343,7 +343,7 @@ def test_a_reader_that_goes_away_is_no_error(model: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("arguments", [("--help",), ("--version",), ("train", "--help"), ("translate", "--help")])
-def test_help_and_version_do_not_wait_for_torch(arguments: tuple[str, ...]) -> None:
+def test_help_and_version_do_not_import_torch(arguments: tuple[str, ...]) -> None:
     program = (
         "import sys\nfrom heedful.cli.main import main\n"
         "try:\n main(sys.argv[1:])\nexcept SystemExit as left:\n assert not left.code\n"

@@ -17,7 +17,7 @@ import h11
 
 sys.path.append(str(Path(__file__).parent.parent))
 
-from fake_engine import FirstSentence, Shouting
+from fake_engine import FirstSentenceEngine, UppercaseEngine
 from heedful.decoding import translator
 from heedful.engines.load import load
 from heedful.serving import access_middleware, app, request_body, server, service
@@ -31,8 +31,8 @@ def without(protection: str) -> None:
     if protection == "reading":  # bodies are believed
         request_body.read_fields = lambda body, *_: json.loads(body)
     elif protection == "order":  # answers in another order than the questions
-        engine = Shouting.search
-        Shouting.search = lambda self, *given: engine(self, *given)[::-1]  # type: ignore[method-assign]
+        engine = UppercaseEngine.search
+        UppercaseEngine.search = lambda self, *given: engine(self, *given)[::-1]  # type: ignore[method-assign]
     elif protection == "deadlines":
         server._Deadline.start = lambda self, connection, seconds: None  # type: ignore[method-assign]
     elif protection == "grace":  # a signal is the end
@@ -41,7 +41,7 @@ def without(protection: str) -> None:
         request_body.asyncio = SimpleNamespace(to_thread=_on_the_loop)  # type: ignore[assignment]
         request_body.parse_multipart = _nested_parts  # type: ignore[assignment]
     elif protection == "access":
-        access_middleware.Guard._check = lambda self, scope: None  # type: ignore[method-assign]
+        access_middleware.AccessMiddleware._check = lambda self, scope: None  # type: ignore[method-assign]
         Access.check_key = lambda self, *given: None  # type: ignore[method-assign]
     elif protection == "framing":  # h11 as it is, and connections that go on after chunks
         server.StrictConnection = lambda: h11.Connection(h11.SERVER)  # type: ignore[assignment,misc]
@@ -51,8 +51,8 @@ def without(protection: str) -> None:
         translator.segment_text = lambda *given: segment(*given[:3], False)
     elif protection == "leak":
         kept: list[Any] = []
-        search = Shouting.search
-        Shouting.search = lambda self, *given: kept.append(b"x" * 100_000) or search(self, *given)  # type: ignore[method-assign,func-returns-value]
+        search = UppercaseEngine.search
+        UppercaseEngine.search = lambda self, *given: kept.append(b"x" * 100_000) or search(self, *given)  # type: ignore[method-assign,func-returns-value]
 
 
 async def _on_the_loop(work: Any, *given: Any) -> Any:
@@ -77,9 +77,9 @@ def main(run: str, options: dict[str, Any]) -> None:
     access = Access(**given, api_keys=tuple(keys), trusted_proxies=proxies)
     served = ServedModel(load(Path(run)))
     if options.get("first_sentence"):
-        served.engine = FirstSentence(served.translator.model.tokenizer)
+        served.engine = FirstSentenceEngine(served.translator.model.tokenizer)
     elif (seconds := options.get("batch_seconds")) is not None:
-        served.engine = Shouting(served.translator.model.tokenizer, seconds)
+        served.engine = UppercaseEngine(served.translator.model.tokenizer, seconds)
     with server.bind("127.0.0.1", 0) as listener:
         port = listener.getsockname()[1]
         server.run(

@@ -93,7 +93,7 @@ def test_states(tmp_path: Path, content: Callable[[], bytes]) -> None:
     assert outcome(lambda: read_progress(tmp_path), tmp_path) == REFUSED, says(tmp_path)
 
 
-def test_control_a_payload_is_seen_when_it_runs(tmp_path: Path) -> None:
+def test_control_executed_payload_is_detected(tmp_path: Path) -> None:
     assert outcome(lambda: pickle.loads(pickle.dumps(malicious_files.Payload())), tmp_path) == ACCEPTED
     assert (tmp_path / malicious_files.TRACE).exists()
 

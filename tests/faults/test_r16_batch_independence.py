@@ -66,7 +66,9 @@ def agreement(translator: Translator, lines: list[str], beam: int, error: float 
 
 
 @pytest.mark.parametrize("beam", [1, 4])
-def test_alone_as_in_company(translator: Translator, beam: int, counted: Callable[[int, str], None]) -> None:
+def test_translation_is_independent_of_the_batch(
+    translator: Translator, beam: int, counted: Callable[[int, str], None]
+) -> None:
     number = SENTENCES // 2
     assert agreement(translator, sentences(number), beam) >= 0.999
     counted(number, f"sentences, beam {beam}")

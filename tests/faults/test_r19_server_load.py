@@ -31,7 +31,7 @@ def timed(one: Server, text: str) -> tuple[int, float, str]:
     return status, time.monotonic() - began, body.get("translatedText", "")
 
 
-def test_32_clients(reference: Path, counted: Callable[[int, str], None]) -> None:
+def test_32_concurrent_clients(reference: Path, counted: Callable[[int, str], None]) -> None:
     with server(reference, batch_seconds=0.1) as one, ThreadPoolExecutor(32) as pool:
 
         def client(number: int) -> list[tuple[int, float, str]]:
@@ -70,7 +70,7 @@ def overload(one: Server, clients: int, seconds: float) -> list[tuple[int, float
     return answers
 
 
-def test_four_times_as_much(reference: Path, counted: Callable[[int, str], None]) -> None:
+def test_four_times_the_capacity(reference: Path, counted: Callable[[int, str], None]) -> None:
     """64 clients where 16 have room: they are answered as if they were alone."""
     tokens = 16 * 5
     with server(reference, batch_seconds=0.1, waiting=tokens) as one:
@@ -109,7 +109,7 @@ def refused_headers(one: Server) -> tuple[int, set[str]]:
     return next(one for one in found if one[0] != 200)
 
 
-def test_control_everyone_waits(reference: Path) -> None:
+def test_control_unlimited_queue(reference: Path) -> None:
     """Without a limit to what waits nobody is refused, and everyone waits for all the others."""
     with server(reference, batch_seconds=0.1, waiting=10**9) as one:
         assert {status for status, _ in overload(one, 64, 1)} == {200}

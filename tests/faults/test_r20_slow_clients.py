@@ -41,7 +41,7 @@ def closed_after(one: Server, raw: bytes, patience: float) -> float:
     return float("inf")
 
 
-def test_a_byte_a_second(reference: Path, counted: Callable[[int, str], None]) -> None:
+def test_one_byte_per_second(reference: Path, counted: Callable[[int, str], None]) -> None:
     """Half of them in the head, half in the body; meanwhile others are answered."""
     with server(reference, receive_seconds=LIMIT) as one:
         baseline = one.descriptors()

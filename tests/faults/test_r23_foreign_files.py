@@ -210,7 +210,7 @@ def losses(arrangement: Arrangement, top: Path, sources: Path, settings: dict[st
 
 
 @pytest.mark.usefixtures("quick_demo")
-def test_nothing_of_the_users_is_lost(
+def test_no_user_file_is_lost(
     sources: Path, settings: dict[str, Any], tmp_path: Path, counted: Callable[[int, str], None]
 ) -> None:
     lost = {}

@@ -60,7 +60,7 @@ def status(one: Server, headers: dict[str, str], fields: dict[str, str]) -> int:
     return one.request("POST", "/translate", {"q": "a", **PAIR, **fields}, **headers)[0]
 
 
-def test_who_may_ask(one: Server, counted: Callable[[int, str], None]) -> None:
+def test_access_rules(one: Server, counted: Callable[[int, str], None]) -> None:
     for _ in range(ROUNDS):
         for name, (headers, fields, expected) in ASKED.items():
             assert status(one, headers, fields) == expected, name
@@ -79,7 +79,7 @@ def test_smuggling_shapes(one: Server, counted: Callable[[int, str], None]) -> N
     counted(ROUNDS * len(SMUGGLING), "smuggling shapes")
 
 
-def test_the_rate_limit(reference: Path, counted: Callable[[int, str], None]) -> None:
+def test_rate_limit(reference: Path, counted: Callable[[int, str], None]) -> None:
     """Of one client; others are answered meanwhile, and a made-up X-Forwarded-For helps nobody."""
     limit = count(20, 200)
     with server(reference, access={"rate_limit": limit, "trusted_proxies": ["127.0.0.1"]}) as one:

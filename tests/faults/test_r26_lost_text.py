@@ -12,7 +12,7 @@ from fault_injection import count
 from server_process import server
 
 import synthetic_tasks as tasks
-from fake_engine import FirstSentence
+from fake_engine import FirstSentenceEngine
 from heedful.cli.main import main
 from heedful.decoding import translator as module
 from heedful.decoding.search import Hypothesis
@@ -52,13 +52,13 @@ def speak_only_first_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
     """Decidable: of each segment the first sentence comes back, as it was."""
 
     def search(self: Translator, sources: list[list[int]], **_: Any) -> list[list[Hypothesis]]:
-        found = FirstSentence(self.model.tokenizer).search(sources, 1)
+        found = FirstSentenceEngine(self.model.tokenizer).search(sources, 1)
         return [[Hypothesis(tuple(ids), 0.0, 0.0) for ids in one] for one in found]
 
     monkeypatch.setattr(Translator, "search", search)
 
 
-def test_as_many_sentences_come_back(
+def test_number_of_sentences_is_kept(
     reference: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, counted: Callable[[int, str], None]
 ) -> None:
     lines = [line(length) for length in LENGTHS]
@@ -72,7 +72,7 @@ def test_as_many_sentences_come_back(
     counted(3 * sum(LENGTHS), "sentences")
 
 
-def test_three_ways_one_text(reference: Path, tmp_path: Path, counted: Callable[[int, str], None]) -> None:
+def test_cli_python_and_server_agree(reference: Path, tmp_path: Path, counted: Callable[[int, str], None]) -> None:
     """The model itself, whatever it says."""
     lines = [line(length) for length in LENGTHS[:7]]
     found = by_python(reference, lines)

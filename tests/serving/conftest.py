@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from fastapi.testclient import TestClient
 
-from fake_engine import Shouting
+from fake_engine import UppercaseEngine
 from heedful.decoding.translator import Translator
 from heedful.serving.app import create_app
 from heedful.serving.limits import Limits
@@ -33,7 +33,7 @@ def translator(random_model: Callable[..., Model]) -> Translator:
 def served(translator: Translator) -> ServedModel:
     """en → de, in capitals."""
     one = ServedModel(translator)
-    one.engine = Shouting(translator.model.tokenizer)
+    one.engine = UppercaseEngine(translator.model.tokenizer)
     return one
 
 

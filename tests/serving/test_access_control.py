@@ -61,7 +61,7 @@ def connect(served: ServedModel) -> Connect:
         ),
     ],
 )
-def test_hosts(host: str, allowed: tuple[str, ...], good: list[str], bad: list[str]) -> None:
+def test_host_header_is_checked(host: str, allowed: tuple[str, ...], good: list[str], bad: list[str]) -> None:
     access = Access(host=host, allowed_hosts=allowed)
     for name in good:
         access.check_host(Headers({"host": name}))
@@ -72,7 +72,7 @@ def test_hosts(host: str, allowed: tuple[str, ...], good: list[str], bad: list[s
 
 
 @pytest.mark.parametrize("name", ["", "a b", "user@localhost", "localhost:x", "[::1", "localhost/"])
-def test_host_headers_that_are_not_hosts(name: str) -> None:
+def test_malformed_host_headers(name: str) -> None:
     with pytest.raises(RequestError) as caught:
         Access().check_host(Headers({"host": name}))
     assert caught.value.status == 400
@@ -101,13 +101,13 @@ OWN, FOREIGN = "http://127.0.0.1:5000", "http://evil.example"
         ("POST", {"origin": SITE, "sec-fetch-site": "cross-site", "sec-fetch-mode": "cors"}, True),
     ],
 )
-def test_origins(connect: Connect, method: str, headers: dict[str, str], is_allowed: bool) -> None:
+def test_origin_is_checked(connect: Connect, method: str, headers: dict[str, str], is_allowed: bool) -> None:
     with connect(cors_origins=(SITE,)) as client:
         status = client.request(method, "/translate", json=FIELDS, headers=headers).status_code
     assert (status != 403) == is_allowed
 
 
-def test_cors_is_off_unless_asked_for(connect: Connect) -> None:
+def test_cors_is_off_by_default(connect: Connect) -> None:
     with connect() as client:
         answer = client.get("/languages", headers={"Origin": SITE})
         assert answer.status_code == 200
@@ -151,7 +151,7 @@ def test_api_keys(connect: Connect) -> None:
         assert client.get("/frontend/settings").json()["keyRequired"] is False
 
 
-def test_no_route_does_work_without_a_key(connect: Connect) -> None:
+def test_every_route_requires_a_key(connect: Connect) -> None:
     """A route that is added later must check the key, too."""
     form = {**{name: (None, value) for name, value in FIELDS.items()}, "s": (None, "b"), "file": ("a.txt", "a")}
     with connect(api_keys=(b"key",)) as client:
@@ -184,7 +184,7 @@ def test_every_key_is_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch)
     assert compared == [b"a", b"b", b"c"]
 
 
-def test_the_file_of_keys(tmp_path: Path) -> None:
+def test_api_keys_file(tmp_path: Path) -> None:
     file = tmp_path / "keys"
     file.write_text("# for Anna\n key-1 \n\nkey-2\n")
     assert read_api_keys(file) == (b"key-1", b"key-2")
@@ -196,7 +196,7 @@ def test_the_file_of_keys(tmp_path: Path) -> None:
         read_api_keys(tmp_path / "none")
 
 
-def test_metrics_are_for_this_machine_or_a_key(connect: Connect) -> None:
+def test_metrics_require_local_client_or_key(connect: Connect) -> None:
     for rules, client, headers, status in (
         ({}, "127.0.0.1", {}, 200),
         ({}, "::1", {}, 200),
@@ -235,13 +235,13 @@ def test_metrics_are_for_this_machine_or_a_key(connect: Connect) -> None:
         ("::ffff:10.0.0.1", "2001:db8::5", "2001:db8::5"),
     ],
 )
-def test_the_address_behind_proxies(peer: str, forwarded: str, client: str) -> None:
+def test_client_address_behind_proxies(peer: str, forwarded: str, client: str) -> None:
     access = Access(trusted_proxies=proxies_from(["10.0.0.1", "10.0.0.2/32"]))
     scope = {"type": "http", "client": (peer, 1), "headers": [(b"x-forwarded-for", forwarded.encode())]}
     assert access.client(scope) == client
 
 
-def test_the_rate_limit(connect: Connect) -> None:
+def test_rate_limit(connect: Connect) -> None:
     with connect(rate_limit=3, trusted_proxies=proxies_from(["127.0.0.1"])) as client:
         for address in ("1.2.3.4", "1.2.3.5"):  # each client has its own
             found = [client.get("/languages", headers={"X-Forwarded-For": address}) for _ in range(5)]
@@ -251,7 +251,7 @@ def test_the_rate_limit(connect: Connect) -> None:
         assert client.get("/health", headers={"X-Forwarded-For": "1.2.3.4"}).status_code == 200
 
 
-def test_a_window_ends_after_a_minute_and_memory_is_bounded() -> None:
+def test_rate_limit_window_and_bounded_memory() -> None:
     now = [0.0]
     limiter = RateLimiter(2, clock=lambda: now[0])
     assert [limiter.seconds_to_wait("a") for _ in range(3)] == [0, 0, 60]
@@ -286,7 +286,7 @@ def test_the_log_has_no_texts_and_no_query_strings(connect: Connect) -> None:
     assert "secret" not in stream.getvalue()
 
 
-def test_a_log_that_nobody_reads_does_not_stop_the_server(connect: Connect) -> None:
+def test_blocked_log_does_not_stop_the_server(connect: Connect) -> None:
     class Full(io.StringIO):
         def write(self, text: str) -> int:
             raise BrokenPipeError
@@ -312,5 +312,5 @@ def test_options(read: Callable[[list[str]], tuple[object, ...]], good: list[str
             read([one])
 
 
-def test_a_network_of_proxies() -> None:
+def test_network_of_proxies() -> None:
     assert proxies_from(["10.0.0.0/24"]) == (ipaddress.ip_network("10.0.0.0/24"),)

@@ -60,7 +60,7 @@ RUNS = [
 
 
 @pytest.mark.parametrize(("html", "expected"), RUNS, ids=[html for html, _ in RUNS])
-def test_what_is_translated(html: str, expected: list[str]) -> None:
+def test_translated_and_untranslated_parts(html: str, expected: list[str]) -> None:
     assert [text for text in runs(html) if text] == expected
 
 
@@ -87,7 +87,7 @@ UNCHANGED = [
 
 
 @pytest.mark.parametrize("html", UNCHANGED)
-def test_a_document_of_its_own_text_is_the_document(html: str, translator: Translator) -> None:
+def test_identity_translation_reproduces_the_document(html: str, translator: Translator) -> None:
     assert echoed(html, translator) == html
 
 
@@ -97,7 +97,7 @@ def test_unclosed_elements_are_closed_and_lose_nothing(translator: Translator) -
     assert echoed("<div>One <i>two</div> three", translator) == "<div>One <i>two</i></div> three"
 
 
-def test_no_document_is_made_of_a_fragment(translator: Translator) -> None:
+def test_fragment_stays_a_fragment(translator: Translator) -> None:
     for html in ("One", "<p>One</p>", "<td>One</td>", "<li>One</li>", "<title>One</title>"):
         assert not re.search("<html|<body|<head", echoed(html, translator))
     assert echoed("<!DOCTYPE html><title>One</title><p>Two</p>", translator).count("<html") == 0
@@ -118,7 +118,7 @@ def test_elements_that_hold_whole_sentences_need_no_alignment(translator: Transl
     assert echoed(html, translator, upper=True) == "<p><b>ONE.</b> <i>TWO THREE.</i></p>"
 
 
-def test_too_deep_is_refused_and_deep_is_not(translator: Translator) -> None:
+def test_nesting_depth_limit(translator: Translator) -> None:
     assert "End" in echoed("<b>" * 1_500 + "End", translator)
     with pytest.raises(InputError, match="nested too deeply"):
         parse_html("<b>" * 100_000 + "End")
@@ -170,7 +170,7 @@ def hidden(nodes: list[Node]) -> str:
 
 @settings(max_examples=200)
 @given(st.lists(st.one_of(TAGS, WORDS), max_size=30))
-def test_no_text_is_lost_of_any_mixture_of_tags(parts: list[str]) -> None:
+def test_no_text_is_lost_for_arbitrary_tags(parts: list[str]) -> None:
     """The words of all runs and of what is left untouched are the words of the document, by another parser."""
     html = "".join(parts)
     found = "".join(
@@ -181,7 +181,7 @@ def test_no_text_is_lost_of_any_mixture_of_tags(parts: list[str]) -> None:
 
 @settings(max_examples=60)
 @given(parts=st.lists(st.one_of(TAGS, WORDS), max_size=14))
-def test_every_tag_and_word_comes_back(translator: Translator, parts: list[str]) -> None:
+def test_every_tag_and_word_is_kept(translator: Translator, parts: list[str]) -> None:
     html = "".join(parts)
     found = echoed(html, translator)
     again = echoed(found, translator)
@@ -193,5 +193,5 @@ def test_every_tag_and_word_comes_back(translator: Translator, parts: list[str])
 
 
 @given(st.text(st.sampled_from(list("<>/!-?&;a\"'= p[]b\0\x0b")), max_size=40))
-def test_any_html_is_read(html: str) -> None:
+def test_arbitrary_html_is_parsed(html: str) -> None:
     parse_html(html)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from heedful.decoding.translator import Attention, Translator
 from heedful.serving.html_parser import parse_html
 from heedful.serving.inline_markup import AlignedText, Run, Word, restore
-from heedful.serving.word_alignment import _like_with_like as like_with_like
+from heedful.serving.word_alignment import _weaken_mismatched_weights as like_with_like
 from heedful.serving.word_alignment import align_words
 from heedful.text.segmentation import Segment
 
@@ -67,11 +67,11 @@ CASES = [
 
 
 @pytest.mark.parametrize(("html", "translation", "alignment", "expected"), CASES, ids=[case[0] for case in CASES])
-def test_where_elements_go(html: str, translation: str, alignment: list[int], expected: str) -> None:
+def test_placement_of_inline_elements(html: str, translation: str, alignment: list[int], expected: str) -> None:
     assert restored(html, translation, alignment) == expected
 
 
-def test_a_word_that_hardly_attends_to_any_source_word_is_not_wrapped() -> None:
+def test_word_with_low_attention_is_not_wrapped() -> None:
     """A full stop of which the source has none."""
     (run,) = (part for part in parse_html("<b>the</b> child") if isinstance(part, Run))
     found = [Word(0, 3, [0.3, 0.4], 0), Word(4, 8, [0.1, 0.9], 0), Word(8, 9, [0.008, 0.001], 0)]
@@ -100,7 +100,7 @@ def marked(draw: st.DrawFn) -> tuple[str, list[int]]:
 
 
 @given(marked())
-def test_any_alignment_gives_well_nested_elements_and_all_words(example: tuple[str, list[int]]) -> None:
+def test_arbitrary_alignment_gives_well_nested_markup(example: tuple[str, list[int]]) -> None:
     html, alignment = example
     translation = " ".join(f"w{number}" for number in range(len(alignment)))
     found = restored(html, translation, alignment)

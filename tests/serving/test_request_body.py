@@ -23,7 +23,7 @@ MULTIPART = "multipart/form-data; boundary=x"
 PART = b'--x\r\nContent-Disposition: form-data; name="q"\r\n%s\r\n%s\r\n'
 
 
-def test_json_and_forms_hold_the_same() -> None:
+def test_json_and_forms_give_the_same_fields() -> None:
     fields = {"q": "é & ü", "source": "en", "target": "de", "alternatives": 2}
     form = b"q=%C3%A9+%26+%C3%BC&source=en&target=de&alternatives=2&api_key="
     for body, kind in (
@@ -63,7 +63,7 @@ BAD_BODIES = [
 
 
 @pytest.mark.parametrize(("body", "kind", "status", "said"), BAD_BODIES, ids=[str(b[:12]) for b, *_ in BAD_BODIES])
-def test_bodies_that_cannot_be_read(body: bytes, kind: str, status: int, said: str) -> None:
+def test_unreadable_bodies(body: bytes, kind: str, status: int, said: str) -> None:
     with pytest.raises(RequestError, match=said) as caught:
         read_fields(body, kind)
     assert caught.value.status == status
@@ -77,14 +77,14 @@ def test_multipart_forms_and_queries() -> None:
     assert (asked.texts, asked.source, asked.target) == (["é\nb"], "en", "de")
 
 
-def test_files_of_a_form_keep_their_bytes() -> None:
+def test_form_files_keep_their_bytes() -> None:
     head = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\nContent-Type: text/plain\r\n\r\n'
     (part,) = parse_multipart(head + b"\xff\r\n--\r\n--x--\r\n", MULTIPART)
     assert (part.name, part.filename, bytes(part.content)) == ("file", "a.txt", b"\xff\r\n--")
 
 
 @pytest.mark.parametrize("depth", [300, 960])
-def test_nested_forms_are_refused_at_once(depth: int) -> None:
+def test_nested_forms_are_rejected(depth: int) -> None:
     """A parser that follows the nesting needs seconds for the first and overflows the stack at the second."""
     body = b"".join(
         b'--b%d\r\nContent-Disposition: form-data; name="q"\r\nContent-Type: multipart/mixed; boundary=b%d\r\n\r\n'
@@ -139,12 +139,12 @@ _PARTS = st.lists(
 
 
 @given(_PARTS.map(b"".join))
-def test_whatever_parts_come_are_read_or_refused(body: bytes) -> None:
+def test_arbitrary_parts_are_parsed_or_rejected(body: bytes) -> None:
     with suppress(RequestError):
         read_fields(body, "multipart/form-data; boundary=x")
 
 
 @given(st.binary(max_size=200), st.sampled_from([FORM, "application/json", "multipart/form-data; boundary=x"]))
-def test_whatever_bytes_come_are_read_or_refused(body: bytes, kind: str) -> None:
+def test_arbitrary_bytes_are_parsed_or_rejected(body: bytes, kind: str) -> None:
     with suppress(RequestError):
         read_fields(body, kind)

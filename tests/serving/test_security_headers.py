@@ -39,7 +39,7 @@ def test_every_response_has_the_headers(client: TestClient, path: str) -> None:
     assert "unsafe" not in headers["content-security-policy"]
 
 
-def test_errors_of_the_server_have_them_too(served: ServedModel) -> None:
+def test_server_errors_have_the_headers(served: ServedModel) -> None:
     served.engine = None  # type: ignore[assignment]
     with local_client(create_app(TranslationService([served], Limits())), raise_server_exceptions=False) as client:
         answer = client.post("/translate", json={"q": "a", "source": "en", "target": "de"})
@@ -56,7 +56,7 @@ def test_the_policy_names_every_inline_block() -> None:
     assert policy["script-src"] == ["'self'", hash_of("\nf()\n"), hash_of("g()")]
 
 
-def test_the_web_app_has_no_other_inline_code(client: TestClient) -> None:
+def test_web_app_has_no_unlisted_inline_code(client: TestClient) -> None:
     """What a policy of hashes does not allow: event handlers, style attributes, javascript: links."""
     answer = client.get("/")
     assert not re.search(r"<[^>]+\s(on\w+|style)\s*=", answer.text.partition("<script")[0])
@@ -66,7 +66,7 @@ def test_the_web_app_has_no_other_inline_code(client: TestClient) -> None:
             assert hash_of(block) in policy[f"{name}-src"]
 
 
-def test_a_script_in_a_users_text_is_not_allowed(translator: Translator) -> None:
+def test_script_in_user_text_is_blocked(translator: Translator) -> None:
     """The policy of the attention page is that of its template: even unescaped text could run nothing."""
     with local_client(create_app(TranslationService([ServedModel(translator)], Limits()))) as client:
         fields = {"q": "ba bo", "source": "en", "target": "de"}

@@ -13,14 +13,14 @@ from starlette.types import Scope, Send
 
 from heedful.decoding.translator import Translator
 from heedful.serving.app import create_app
-from heedful.serving.head_requests import HeadAsGet
+from heedful.serving.head_requests import HeadMiddleware
 from heedful.serving.limits import Limits
 from heedful.serving.served_model import ServedModel
 from heedful.serving.service import TranslationService
 from local_test_client import local_client
 
 
-def test_the_description_is_swagger_2_and_true(client: TestClient) -> None:
+def test_description_is_valid_swagger_2(client: TestClient) -> None:
     """Each path and method that it names is answered, and each form of it is read."""
     spec = client.get("/spec").json()
     assert spec["swagger"] == "2.0"
@@ -57,7 +57,7 @@ def test_the_docs_have_everything_here_and_nothing_inline(client: TestClient, pa
     assert client.get("/docs/..%2F..%2Fapp.py").status_code == 404
 
 
-def test_head_is_get_without_its_body(client: TestClient) -> None:
+def test_head_is_get_without_body(client: TestClient) -> None:
     for path in ("/", "/languages", "/health", "/frontend/settings", "/spec", "/docs", "/docs/swagger-ui.css"):
         head, get = client.head(path), client.get(path)
         assert (head.status_code, head.content) == (200, b""), path
@@ -80,7 +80,7 @@ def test_head_sends_no_body_to_the_server() -> None:
     async def send(message: Any) -> None:
         sent.append(message)
 
-    asyncio.run(HeadAsGet(app)({"type": "http", "method": "HEAD"}, None, send))  # type: ignore[arg-type]
+    asyncio.run(HeadMiddleware(app)({"type": "http", "method": "HEAD"}, None, send))  # type: ignore[arg-type]
     assert sent[0]["headers"] == [(b"content-length", b"3")]
     assert sent[1]["body"] == b""
 

@@ -23,13 +23,13 @@ def test_sentences_of_the_builtin_pair(profiles: dict[str, str]) -> None:
     assert sum(right) / len(right) >= 0.99
 
 
-def test_it_is_small_and_in_order_of_frequency(profiles: dict[str, str]) -> None:
+def test_profile_is_small_and_sorted_by_frequency(profiles: dict[str, str]) -> None:
     assert len(profiles["en"].split("\n")) == SIZE
     assert profile(["aab"]).split("\n")[:2] == [" ", "a"]
     assert profile([]) == ""
 
 
-def test_what_tells_nothing_has_equal_shares(profiles: dict[str, str]) -> None:
+def test_uninformative_text_gives_equal_probabilities(profiles: dict[str, str]) -> None:
     for text in ("", "42 %", "中文"):
         shares = [share for _, share in detect(text, profiles)]
         assert shares == pytest.approx([0.5, 0.5], abs=0.01)
@@ -37,7 +37,7 @@ def test_what_tells_nothing_has_equal_shares(profiles: dict[str, str]) -> None:
 
 
 @given(st.text())
-def test_shares_sum_to_one_whatever_the_text(text: str) -> None:
+def test_probabilities_sum_to_one(text: str) -> None:
     found = detect(text, {"one": "a\nb", "two": "c\nd", "three": ""})
     assert sum(share for _, share in found) == pytest.approx(1)
     assert [share for _, share in found] == sorted((share for _, share in found), reverse=True)

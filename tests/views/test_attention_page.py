@@ -54,7 +54,7 @@ def test_every_weight_is_in_the_page(attention: Attention, tmp_path: Path) -> No
         np.testing.assert_allclose(numbers.reshape(expected.shape), expected, atol=1e-5)
 
 
-def test_nothing_is_fetched(attention: Attention, tmp_path: Path) -> None:
+def test_page_is_self_contained(attention: Attention, tmp_path: Path) -> None:
     write_attention_page([PAIR._replace(attention=attention)], tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     addresses = set(re.findall(r"https?://[^\"'\s]+", page))
@@ -67,7 +67,7 @@ NASTY = ["</script><script>alert(1)</script>", "<!-- a", "@DATA@ @TITLE@", 'a\u2
 
 
 @pytest.mark.parametrize("text", NASTY)
-def test_text_stays_text(attention: Attention, tmp_path: Path, text: str) -> None:
+def test_text_is_escaped(attention: Attention, tmp_path: Path, text: str) -> None:
     nasty = attention._replace(source=["▁the", text, "t", "</s>"])
     write_attention_page([AttendedSentence(text, text, nasty)], tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
@@ -86,7 +86,7 @@ def test_the_data_have_every_weight(attention: Attention, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(("name", "start"), [("figure.png", b"\x89PNG"), ("figure.svg", b"<?xml")])
-def test_the_sheet(attention: Attention, tmp_path: Path, name: str, start: bytes) -> None:
+def test_heads_figure(attention: Attention, tmp_path: Path, name: str, start: bytes) -> None:
     pytest.importorskip("matplotlib")
     draw_heads(attention, tmp_path / name)
     assert (tmp_path / name).read_bytes().startswith(start)

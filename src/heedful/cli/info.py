@@ -17,7 +17,7 @@ import torch
 from heedful import presets, recipes
 from heedful.config import ModelConfig, Recipe
 from heedful.errors import ModelError, UsageError
-from heedful.formatting import clock, command, plural, use_commands
+from heedful.formatting import format_duration, next_commands, plural, shell_command
 from heedful.model.transformer import Transformer
 from heedful.storage.file_names import CONFIG, MODEL_FILES, WEIGHTS
 from heedful.storage.manifest import verify_manifest
@@ -170,7 +170,7 @@ def _progress(run: Facts) -> Iterator[Line]:
     early = ", stopped early" * (run["step"] < run["steps"])
     state = f"finished{early}" if run["finished"] else "unfinished"
     spent = [plural(run["tokens"], "target token")] * bool(run["tokens"])
-    spent += [f"{clock(run['seconds'])} of training"] * bool(run["seconds"])
+    spent += [f"{format_duration(run['seconds'])} of training"] * bool(run["seconds"])
     yield "training", " · ".join([f"{state}: step {run['step']:,} of {run['steps']:,}", *spent])
     if validations := run["validations"]:
         yield "best", _validation(max(validations, key=lambda one: (one.get("bleu") or 0.0, -(one.get("nll") or 1e9))))
@@ -228,13 +228,13 @@ def _number(value: Any) -> str:
 
 def _next(facts: Facts) -> Iterator[str]:
     if "preset" in facts:
-        yield f"{command('train', '--preset', facts['preset'])} --source F --target F --out RUN"
+        yield f"{shell_command('train', '--preset', facts['preset'])} --source F --target F --out RUN"
     elif "run" not in facts:
-        yield from use_commands(Path(facts["model"]))
+        yield from next_commands(Path(facts["model"]))
     else:
         run = Path(facts["run"]["path"])
         if not facts["run"]["finished"]:
-            yield f"{command('train', run / 'config.toml', '--out', run)}  # continues the run"
+            yield f"{shell_command('train', run / 'config.toml', '--out', run)}  # continues the run"
         if facts["model"]:
-            yield from use_commands(run)
-        yield f"{command('info', run)} --out page.html  # curves"
+            yield from next_commands(run)
+        yield f"{shell_command('info', run)} --out page.html  # curves"

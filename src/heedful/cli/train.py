@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from heedful import recipes
 from heedful.errors import MachineError, UsageError
-from heedful.formatting import command, plural, use_commands
+from heedful.formatting import next_commands, plural, shell_command
 from heedful.recipes import Settings
 from heedful.storage.file_names import RECIPE
 
@@ -36,7 +36,9 @@ def train(arguments: argparse.Namespace) -> None:
         if is_main_process():
             print(run.path)
             print_status(
-                "\n".join(["next:", *(f"  {line}" for line in (*use_commands(run.path), command("info", run.path)))])
+                "\n".join(
+                    ["next:", *(f"  {line}" for line in (*next_commands(run.path), shell_command("info", run.path)))]
+                )
             )
 
 

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from heedful.atomic_files import read_at_most
 from heedful.config import BOS, EOS, PAD, DecodingConfig, ModelConfig
-from heedful.deserialization import build
+from heedful.deserialization import build_dataclass
 from heedful.errors import ConfigError, ModelError
 from heedful.interop.export_constraints import SUPPRESSED_TOKENS
 from heedful.interop.marian_export import (
@@ -104,7 +104,7 @@ def _read_config(content: Mapping[str, Any], path: Path) -> ModelConfig:
     try:
         sizes = {ours: content[key] for ours, key in theirs.items()}
         rates = {key: float(content.get(key, 0.0)) for key in ("dropout", "attention_dropout")}
-        return build(ModelConfig, {**sizes, **rates})
+        return build_dataclass(ModelConfig, {**sizes, **rates})
     except (KeyError, TypeError, ValueError, OverflowError, ConfigError) as error:
         raise ModelError(f"{path} does not describe a model: {error}.") from None
 
@@ -188,7 +188,7 @@ def _read_text_and_decoding(content: Mapping[str, Any], path: Path) -> tuple[Tex
     """Return the settings that heedful wrote into the config, or the defaults."""
     heedful_section = content.get("heedful", {})
     try:
-        return build(TextFacts, heedful_section.get("text", {})), build(
+        return build_dataclass(TextFacts, heedful_section.get("text", {})), build_dataclass(
             DecodingConfig, heedful_section.get("decoding", {})
         )
     except (AttributeError, TypeError, ValueError, OverflowError, ConfigError) as error:

@@ -14,7 +14,7 @@ from heedful.serving.security_headers import SECURITY_HEADERS
 _NOT_COUNTED = "/health"  # a health check must not fail because of the rate limit
 
 
-class SecurityHeaders:
+class SecurityHeadersMiddleware:
     """Adds the security headers. A page of ours has its own Content-Security-Policy, which stays."""
 
     def __init__(self, app: ASGIApp) -> None:
@@ -31,7 +31,7 @@ class SecurityHeaders:
         await self.app(scope, receive, send_with_headers)
 
 
-class Guard:
+class AccessMiddleware:
     """Refuses requests by their head: Host, Origin and rate limit. API keys are checked with the fields."""
 
     def __init__(self, app: ASGIApp, access: Access) -> None:

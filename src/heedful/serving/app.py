@@ -22,12 +22,12 @@ from starlette.types import Scope
 from heedful.errors import HeedfulError
 from heedful.serving import openapi_schema
 from heedful.serving.access_control import Access
-from heedful.serving.access_middleware import Guard, SecurityHeaders
+from heedful.serving.access_middleware import AccessMiddleware, SecurityHeadersMiddleware
 from heedful.serving.batcher import OverloadError
 from heedful.serving.file_routes import add_file_routes
-from heedful.serving.head_requests import HeadAsGet
+from heedful.serving.head_requests import HeadMiddleware
 from heedful.serving.limits import Limits
-from heedful.serving.metrics import Metrics, Timed
+from heedful.serving.metrics import Metrics, TimingMiddleware
 from heedful.serving.request_body import read_body, read_fields, request_fields
 from heedful.serving.request_log import RequestLog
 from heedful.serving.requests import RequestError, detect_request, sentence_number, translate_request
@@ -82,7 +82,7 @@ def _add_middleware(app: FastAPI, metrics: Metrics, access: Access, request_log:
             path = scope.get("raw_path", b"").partition(b"?")[0].decode("latin-1")
             request_log.note(access.client(scope), scope["method"], path, status, seconds)
 
-    app.add_middleware(HeadAsGet)
+    app.add_middleware(HeadMiddleware)
     if access.cors_origins:
         app.add_middleware(
             CORSMiddleware,
@@ -90,9 +90,9 @@ def _add_middleware(app: FastAPI, metrics: Metrics, access: Access, request_log:
             allow_methods=["GET", "POST"],
             allow_headers=["Authorization", "Content-Type"],
         )
-    app.add_middleware(Guard, access=access)  # before CORS: a preflight request is checked too
-    app.add_middleware(SecurityHeaders)
-    app.add_middleware(Timed, note=note)
+    app.add_middleware(AccessMiddleware, access=access)  # before CORS: a preflight request is checked too
+    app.add_middleware(SecurityHeadersMiddleware)
+    app.add_middleware(TimingMiddleware, note=note)
 
 
 def _add_translation(app: FastAPI, service: TranslationService, metrics: Metrics) -> None:

@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from heedful.serving.html_splitter import html_runs
+from heedful.serving.html_splitter import split_html
 from heedful.text.sentence_splitting import split_sentences
 
 EXTENSIONS = (".txt", ".html", ".srt")
@@ -58,7 +58,7 @@ def _plain(text: str, most: int) -> Document:
 
 def _html(text: str) -> Document:
     document = Document([], [], is_html=True)
-    for run, is_text in html_runs(text):
+    for run, is_text in split_html(text):
         if is_text:
             _add(document, run)
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 
-class HeadAsGet:
+class HeadMiddleware:
     """ASGI middleware that answers HEAD wherever GET is answered."""
 
     def __init__(self, app: ASGIApp) -> None:

@@ -31,7 +31,7 @@ class _Token(NamedTuple):
     name: str = ""
 
 
-def html_runs(page: str) -> Iterator[tuple[str, bool]]:
+def split_html(page: str) -> Iterator[tuple[str, bool]]:
     """Yield the page in order: (stretch, whether it is text to translate).
 
     A stretch of text holds whole inline elements only, so that each is a valid fragment by itself.

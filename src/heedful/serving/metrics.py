@@ -49,7 +49,7 @@ class _Batches(Collector):
         yield CounterMetricFamily("heedful_batches", "batches translated", value=self.batcher.batches)
 
 
-class Timed:
+class TimingMiddleware:
     """Middleware that calls `note(scope, status, seconds)` after every request."""
 
     def __init__(self, app: ASGIApp, note: Callable[[Scope, int, float], None]) -> None:

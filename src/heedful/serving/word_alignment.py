@@ -12,7 +12,7 @@ from torch import Tensor
 from heedful.decoding.translator import Translator
 from heedful.serving.inline_markup import FAINT, AlignedText, Run, Span, Word
 from heedful.text.segmentation import Segment, SegmentedText
-from heedful.views.word_attention import group_tokens, weights_of_words
+from heedful.views.word_attention import group_tokens, word_weights
 
 
 def needs_alignment(borders: Sequence[int], segment: Segment) -> bool:
@@ -25,10 +25,10 @@ def align_words(translator: Translator, segment: Segment, target: list[int]) -> 
     """Words of one segment's translation, given as token ids, with their weights to the words of the segment."""
     attention, text = translator.attention(segment.ids, target), translator.text(target)
     source_owners, target_owners = (group_tokens(tokens)[1] for tokens in (attention.source, attention.target))
-    weights_TS = weights_of_words(attention.cross.mean(dim=(0, 1)), target_owners, source_owners)
+    weights_TS = word_weights(attention.cross.mean(dim=(0, 1)), target_owners, source_owners)
     source_words = _words(translator, segment.text, segment.ids, source_owners)
     target_words = _words(translator, text, target, target_owners)
-    rows = _like_with_like(
+    rows = _weaken_mismatched_weights(
         weights_TS[: len(target_words), : len(source_words)],  # without the end symbols
         [_is_punctuation(text[slice(*span)]) for span in target_words],
         [_is_punctuation(segment.text[slice(*span)]) for span in source_words],
@@ -37,7 +37,7 @@ def align_words(translator: Translator, segment: Segment, target: list[int]) -> 
     return AlignedText(text, words, source_words)
 
 
-def _like_with_like(weights_TS: Tensor, target: list[bool], source: list[bool]) -> Tensor:
+def _weaken_mismatched_weights(weights_TS: Tensor, target: list[bool], source: list[bool]) -> Tensor:
     """Weaken weights between words and punctuation: a head that has nothing to look for looks at the full stop."""
     alike_TS = torch.tensor(target)[:, None] == torch.tensor(source)[None, :]
     return torch.where(alike_TS, weights_TS, FAINT * weights_TS)

@@ -19,7 +19,7 @@ from torch import Tensor
 from heedful.atomic_files import new_directory, read_at_most
 from heedful.config import DataConfig, DecodingConfig, ModelConfig
 from heedful.data.store import Store
-from heedful.deserialization import build, require_version
+from heedful.deserialization import build_dataclass, require_format_version
 from heedful.errors import ConfigError, InputError, ModelError
 from heedful.model.transformer import Transformer
 from heedful.storage.file_names import CONFIG, MODEL_FILES, TOKENIZER, WEIGHTS
@@ -111,8 +111,11 @@ def read_model(directory: Path, device: torch.device | str = "cpu") -> Model:
     verify_manifest(directory, MODEL_FILES, ModelError)
     content = read_config(directory)
     try:
-        config = build(ModelConfig, content["model"])
-        text, decoding = build(TextFacts, content["text"]), build(DecodingConfig, content["decoding"])
+        config = build_dataclass(ModelConfig, content["model"])
+        text, decoding = (
+            build_dataclass(TextFacts, content["text"]),
+            build_dataclass(DecodingConfig, content["decoding"]),
+        )
         history = dict(content["history"])
     except (KeyError, TypeError, ValueError, OverflowError, ConfigError) as error:
         raise ModelError(f"{directory / CONFIG} does not describe a model: {error}.") from None
@@ -138,7 +141,7 @@ def read_config(directory: Path) -> dict[str, Any]:
         version = content["format_version"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise ModelError(f"{path} cannot be read: {error}.") from None
-    require_version(version, FORMAT_VERSION, path, ModelError)
+    require_format_version(version, FORMAT_VERSION, path, ModelError)
     return dict(content)
 
 

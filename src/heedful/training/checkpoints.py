@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from heedful.atomic_files import discard, disk_message, free_bytes, holds_only, new_directory, read_at_most
-from heedful.deserialization import build, require_version
+from heedful.deserialization import build_dataclass, require_format_version
 from heedful.errors import CheckpointError, MachineError
 from heedful.model.transformer import Transformer
 from heedful.storage.file_names import CHECKPOINT_FILES, MANIFEST, OPTIMIZER, STATE, WEIGHTS
@@ -59,9 +59,9 @@ def read_progress(directory: Path) -> Progress:
         version = state.pop("format_version", None)
     except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise CheckpointError(f"Cannot read {path}: {error}.") from None
-    require_version(version, FORMAT_VERSION, path, CheckpointError)
+    require_format_version(version, FORMAT_VERSION, path, CheckpointError)
     try:
-        return build(Progress, state)
+        return build_dataclass(Progress, state)
     except (TypeError, ValueError) as error:
         raise CheckpointError(f"Cannot read {path}: {error}") from None
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from heedful.atomic_files import write_durably
 from heedful.decoding.translator import Attention
 from heedful.errors import UsageError
-from heedful.views.word_attention import group_tokens, weights_of_words
+from heedful.views.word_attention import group_tokens, word_weights
 
 
 def require_matplotlib() -> None:
@@ -36,7 +36,7 @@ def draw_cross_attention(attention: Attention, path: Path) -> None:
     source, source_owners = group_tokens(attention.source)
     target, target_owners = group_tokens(attention.target)
     layer = sharpest_layer(attention.cross)
-    weights = weights_of_words(attention.cross[layer].mean(dim=0), target_owners, source_owners)
+    weights = word_weights(attention.cross[layer].mean(dim=0), target_owners, source_owners)
     figure, axes = pyplot.subplots(figsize=(1.6 + 0.55 * len(source), 1.4 + 0.42 * len(target)))
     image = axes.imshow(weights.numpy(), cmap="Blues", vmin=0, vmax=1, aspect="auto")
     # "$" is a word, not the beginning of a formula.

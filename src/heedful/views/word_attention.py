@@ -26,7 +26,7 @@ def group_tokens(tokens: list[str]) -> tuple[list[str], list[int]]:
     return words, owners
 
 
-def weights_of_words(weights_TS: Tensor, row_owners: list[int], column_owners: list[int]) -> Tensor:
+def word_weights(weights_TS: Tensor, row_owners: list[int], column_owners: list[int]) -> Tensor:
     """Weights between words: summed over the tokens attended to, averaged over the tokens that attend.
 
     Rows that summed to 1 still do.

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import heedful
-from heedful.cli.main import build_parser
+from heedful.cli.parser import build_parser
 
 SOURCE = Path(heedful.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
@@ -121,7 +121,7 @@ def test_at_most_seventy_options():
     options = [
         f"{one.prog} {action.option_strings[-1]}"
         for one in (parser, *commands.values())
-        for action in one._actions
+        for action in one.declared
         if action.option_strings and "--help" not in action.option_strings
     ]
     assert len(options) == len(set(options))
@@ -133,10 +133,10 @@ def test_every_option_has_help_text():
     silent = [
         f"{one.prog} {' '.join(action.option_strings) or action.dest}"
         for one in (parser, *commands.values())
-        for action in one._actions
+        for action in one.declared
         if not (action.help or "").strip()
     ]
-    assert silent == ["heedful command"]  # the list of commands explains itself
+    assert silent == []
 
 
 UNSAFE = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "marshal", "shelve"}
@@ -224,6 +224,6 @@ def test_public_names_are_sorted_and_the_package_is_marked_as_typed():
 
 
 def test_importing_heedful_and_building_the_parser_does_not_import_torch():
-    code = "import sys, heedful.cli.main as m; m.build_parser(); print(sorted({'torch', 'numpy'} & set(sys.modules)))"
+    code = "import sys, heedful.cli.parser as p; p.build_parser(); print(sorted({'torch', 'numpy'} & set(sys.modules)))"
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert answer.stdout == "[]\n"

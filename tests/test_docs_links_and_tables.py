@@ -40,7 +40,7 @@ def test_documents_that_the_source_cites_exist() -> None:
 
 
 def test_commands_in_code_blocks_exist() -> None:
-    from heedful.cli.main import build_parser
+    from heedful.cli.parser import build_parser
 
     _, commands = build_parser()
     named: set[str] = set()

@@ -1,6 +1,6 @@
-"""Files and directories that appear whole or not at all: written beside, flushed to disk, renamed once.
+"""Atomic writes: files and directories are written beside their target, flushed to disk and renamed once.
 
-Nothing is replaced or deleted here that heedful did not write, and no link is followed to do so.
+Nothing that heedful did not write is replaced or deleted, and no link is followed.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from pathlib import Path
 from heedful.errors import MachineError, UsageError
 
 _UNFINISHED = ".unfinished-"
-_MARKER = ".written-by-heedful"  # an empty file: created in one step, it is there or it is not
-_REPLACED = "replaced"  # the old version between two renames, where names cannot be exchanged
+_MARKER = ".written-by-heedful"  # an empty file, because creating one is atomic
+_REPLACED = "replaced"  # the old version between two renames, on systems without an atomic exchange
 DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
-# A name under which nothing can be written: the user's to change.
+# Errors in the path itself, which the user must change.
 _NAME_ERRORS = {
     errno.EACCES,
     errno.EPERM,
@@ -35,12 +35,12 @@ _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 
 
 def is_empty(directory: Path) -> bool:
-    """Whether `directory` is a directory, not a link to one, with nothing in it."""
+    """Return whether `directory` is an empty directory, not a link to one."""
     return holds_only(directory, ())
 
 
 def holds_only(directory: Path, names: Collection[str]) -> bool:
-    """Whether `directory` is a directory with plain files of these names and nothing else; links do not count."""
+    """Return whether `directory` contains only regular files with these names; links do not count."""
     if directory.is_symlink() or not directory.is_dir():
         return False
     with os.scandir(directory) as entries:
@@ -51,11 +51,11 @@ def holds_only(directory: Path, names: Collection[str]) -> bool:
 def new_directory(
     final: Path, needed: int | None = None, replaces: Callable[[Path], bool] = is_empty
 ) -> Iterator[Path]:
-    """Yield a directory to fill. Rename it to `final` if the block succeeds, remove it if it fails.
+    """Yield a directory to fill. Rename it to `final` if the block succeeds; remove it otherwise.
 
     An existing `final` is exchanged in one step if `replaces(final)` is true, so that either the old or the new version
-    is there at every moment. Otherwise raise UsageError: heedful replaces only what it wrote.
-    `needed` is the size in bytes, if known; the message for a full disk contains it.
+    exists at every moment. Otherwise raise UsageError: heedful replaces only what it wrote. `needed` is the size in
+    bytes, if known; the message for a full disk contains it.
     """
     final = Path(os.path.abspath(final))  # "." has no name
     require_replaceable(final, replaces)
@@ -74,22 +74,22 @@ def new_directory(
 def require_replaceable(final: Path, replaces: Callable[[Path], bool]) -> None:
     """Raise UsageError unless `final` does not exist, is empty, or is heedful's own, as `replaces` decides."""
     if final.is_symlink():
-        raise UsageError(f"{final} is a symbolic link. heedful does not replace links: give the directory itself.")
+        raise UsageError(f"{final} is a symbolic link, which heedful does not replace. Give the directory itself.")
     if final.exists() and not is_empty(final) and not replaces(final):
         raise UsageError(
-            f"{final} exists, and heedful replaces only what it wrote itself and nobody changed. "
+            f"{final} exists. heedful replaces only directories that it wrote and nobody changed. "
             "Choose another name, or move it away."
         )
 
 
 def discard(path: Path) -> None:
-    """Delete a directory. A killed deletion leaves what `clear_unfinished` removes, never half of `path`."""
+    """Delete a directory. If killed, leave only what `clear_unfinished` removes, never half of `path`."""
     with disk_errors(path), _workspace(path) as space:
         os.rename(path, space / "discarded")
 
 
 def clear_unfinished(parent: Path) -> None:
-    """Remove what a killed process left half written in `parent`, and put back what it was about to replace."""
+    """Remove unfinished writes of killed processes from `parent`, and restore what they were replacing."""
     for space in parent.glob(f"{_UNFINISHED}*"):
         if not _is_workspace(space):
             continue  # not heedful's
@@ -98,10 +98,10 @@ def clear_unfinished(parent: Path) -> None:
 
 @contextmanager
 def new_file(path: Path, needed: int | None = None) -> Iterator[Path]:
-    """Yield the name of a file to write. Rename it to `path` if the block succeeds; a plain file there is replaced."""
+    """Yield the path of a file to write. Rename it to `path` if the block succeeds, replacing a regular file."""
     path = Path(os.path.abspath(path))
     if path.is_symlink():
-        raise UsageError(f"{path} is a symbolic link. heedful does not replace links: give the file itself.")
+        raise UsageError(f"{path} is a symbolic link, which heedful does not replace. Give the file itself.")
     with disk_errors(path, needed), _workspace(path) as space:
         beside = space / path.name
         yield beside
@@ -111,7 +111,7 @@ def new_file(path: Path, needed: int | None = None) -> Iterator[Path]:
 
 
 def write_durably(path: Path, content: bytes) -> None:
-    """Replace a file in one step."""
+    """Write a file atomically and flush it to disk."""
     with disk_errors(path, len(content)):
         path.parent.mkdir(parents=True, exist_ok=True)
     with new_file(path, len(content)) as beside:
@@ -120,11 +120,11 @@ def write_durably(path: Path, content: bytes) -> None:
 
 @contextmanager
 def _workspace(final: Path) -> Iterator[Path]:
-    """Yield a hidden directory beside `final`, with a marker, so that its leftovers can be told from a user's files."""
+    """Yield a hidden directory beside `final`. A marker file distinguishes it from the user's files."""
     space = final.parent / f"{_UNFINISHED}{final.name}"
     if os.path.lexists(space):
         if not _is_workspace(space):
-            raise UsageError(f"{space} is in the way, and heedful did not write it. Move or remove it.")
+            raise UsageError(f"{space} exists and was not written by heedful. Move or remove it.")
         _clear(space, final)
     try:
         space.mkdir()
@@ -137,7 +137,7 @@ def _workspace(final: Path) -> Iterator[Path]:
 
 
 def _clear(space: Path, final: Path) -> None:
-    """Put back what was about to be replaced, and remove the rest; the marker last, for it may be killed here too."""
+    """Restore what was about to be replaced and remove the rest; the marker goes last, in case of a kill here."""
     if (space / _REPLACED).exists() and not os.path.lexists(final):
         os.rename(space / _REPLACED, final)
     for path in space.iterdir():
@@ -150,16 +150,16 @@ def _clear(space: Path, final: Path) -> None:
 
 
 def _is_workspace(space: Path) -> bool:
-    """Whether `_workspace` made this directory. It was empty for a moment before it had its marker."""
+    """Return whether `_workspace` made this directory. It is briefly empty before it gets its marker."""
     marker = space / _MARKER
     return is_empty(space) or (not space.is_symlink() and marker.is_file() and not marker.is_symlink())
 
 
 def read_at_most(path: Path, most: int) -> bytes:
-    """A whole file; ValueError where it is no plain file (a pipe or device may have no end) or longer than `most`."""
+    """Return a file's content. Raise ValueError if it is not a regular file or longer than `most` bytes."""
     mode = path.stat().st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-        raise ValueError("not a plain file")
+        raise ValueError("not a regular file")
     with path.open("rb") as stream:
         content = stream.read(most + 1)
     if len(content) > most:
@@ -168,7 +168,7 @@ def read_at_most(path: Path, most: int) -> bytes:
 
 
 def flush(path: Path) -> None:
-    """fsync of a file, or of a directory's list of names."""
+    """Flush a file or a directory listing to disk (fsync)."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -184,13 +184,12 @@ def flush_tree(top: Path) -> None:
 
 @contextmanager
 def disk_errors(path: Path, needed: int | None = None) -> Iterator[None]:
-    """A full or failing disk becomes a MachineError with path, needed and free bytes; a name that cannot be written,
-    a UsageError."""
+    """Turn a full or failing disk into a MachineError with needed and free bytes, and a bad path into a UsageError."""
     try:
         yield
     except OSError as error:
         if error.errno in _NAME_ERRORS:
-            raise UsageError(f"{path} cannot be written: {error.strerror}. Choose another place.") from error
+            raise UsageError(f"Cannot write {path}: {error.strerror}. Choose another path.") from error
         if error.errno not in DISK_ERRORS:
             raise
         raise MachineError(disk_message(path, error.strerror or str(error), needed)) from error
@@ -199,13 +198,13 @@ def disk_errors(path: Path, needed: int | None = None) -> Iterator[None]:
 def disk_message(path: Path, reason: str, needed: int | None = None) -> str:
     wanted = f"{needed:,} bytes needed, " if needed is not None else ""
     return (
-        f"{path} cannot be written: {reason} ({wanted}{free_bytes(path):,} bytes free). "
-        "What was there before is untouched. Free some space and run the same command again."
+        f"Cannot write {path}: {reason} ({wanted}{free_bytes(path):,} bytes free). "
+        "Existing files are unchanged. Free some space and run the same command again."
     )
 
 
 def free_bytes(path: Path) -> int:
-    """Free bytes of the file system that holds `path`, or will."""
+    """Return the free bytes of the file system of `path`, which need not exist yet."""
     while not path.exists():
         path = path.parent
     return shutil.disk_usage(path).free
@@ -215,7 +214,7 @@ def _put_in_place(new: Path, final: Path) -> None:
     if not final.exists():
         os.rename(new, final)
     elif not _exchange(new, final):
-        # No exchange on this system: for a moment neither is there, but `clear_unfinished` would put the old one back.
+        # No atomic exchange on this system. If killed between the renames, `clear_unfinished` restores the old version.
         old = new.with_name(_REPLACED)
         os.rename(final, old)
         try:
@@ -226,7 +225,7 @@ def _put_in_place(new: Path, final: Path) -> None:
 
 
 def _exchange(first: Path, second: Path) -> bool:
-    """Linux's renameat2(RENAME_EXCHANGE): two names swap in one step."""
+    """Swap two names atomically with Linux's renameat2(RENAME_EXCHANGE)."""
     if not sys.platform.startswith("linux"):
         return False
     try:

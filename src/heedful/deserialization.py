@@ -1,7 +1,7 @@
-"""Dataclasses from TOML or JSON: every key known, every value of its field's own type.
+"""Build dataclasses from TOML or JSON, rejecting unknown keys and values of the wrong type.
 
-Recipes, MODEL/config.json and checkpoints/…/state.json are all read through here. JSON and TOML keep types apart
-(2.5 is not a number of layers, `true` is not 1), and so does this module; the one conversion is int → float.
+Recipes, MODEL/config.json and checkpoints/…/state.json are read with this module. Types are strict
+(2.5 is not a number of layers, `true` is not 1); the only conversion is int → float.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def build_dataclass(kind: type[T], values: Mapping[str, Any]) -> T:
 
 
 def check_type(value: Any, annotation: str, name: str) -> Any:
-    """Return the value as `annotation` has it. Raise TypeError that names the key and shows the value."""
+    """Return the value with the annotated type. Raise a TypeError with the key and the value otherwise."""
     expected = annotation.partition("[")[0] if annotation.startswith("dict[") else annotation
     if expected == "tuple[str, ...]":
         items = [value] if isinstance(value, str) else value
@@ -57,9 +57,9 @@ def check_type(value: Any, annotation: str, name: str) -> Any:
 
 
 def require_format_version(found: object, supported: int, path: Path, error: type[InputError]) -> None:
-    """Raise `error` where a file has a format_version that this heedful does not read."""
+    """Raise `error` unless a file has the supported format_version."""
     if found != supported or isinstance(found, bool):
         raise error(
             f"{path} has format_version {found!r:.40}; heedful {__version__} reads format_version {supported}. "
-            "Use the version of heedful that wrote it, or train again."
+            "Use the heedful version that wrote it, or train again."
         )

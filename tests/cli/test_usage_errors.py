@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from heedful.cli.main import build_parser
+from heedful.cli.parser import build_parser
 from synthetic_tasks import Program
 
 COMMANDS = ("train", "translate", "evaluate", "score", "average", "info", "treebank")

@@ -22,7 +22,7 @@ def lab(arguments: argparse.Namespace) -> None:
     chosen = [one for one in EXPERIMENTS if arguments.name in (one.name, ALL)]
     if not chosen:
         allowed = [ALL, *(one.name for one in EXPERIMENTS)]
-        raise UsageError(f'There is no experiment "{arguments.name}".{nearest(arguments.name, allowed)}')
+        raise UsageError(f'Unknown experiment "{arguments.name}".{nearest(arguments.name, allowed)}')
     require_matplotlib()
     for one in chosen:
         directory = Path(arguments.out) / one.name

@@ -1,4 +1,4 @@
-"""How OpenMP's threads wait for each other while a command trains."""
+"""The spin count of OpenMP threads in training commands."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import MutableMapping
 
 _TRAINS = ("demo", "lab", "train")
 _WAITING = ("GOMP_SPINCOUNT", "KMP_BLOCKTIME", "KMP_LIBRARY", "OMP_WAIT_POLICY")
-# Enough to span the gaps between two parallel regions of an update, but not another process's time slice.
-# Decoding has longer gaps, where a count this low costs up to a quarter of the speed (docs/results/performance.md).
+# Long enough to bridge the gap between two parallel regions, shorter than another process's time slice.
+# Decoding has longer gaps: there this count costs up to a quarter of the speed (docs/results/performance.md).
 _SPIN_COUNT = 1_000
 
 
 def set_spin_count(command: str, environ: MutableMapping[str, str]) -> None:
-    """Let the threads of a training command sleep sooner, unless the user has chosen how they wait.
+    """Make the threads of training commands sleep sooner, unless the user has set a wait policy.
 
     Call it before torch is imported: libgomp reads the variable when it is loaded.
     """

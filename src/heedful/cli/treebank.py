@@ -1,4 +1,4 @@
-"""`heedful treebank`: bracketed trees become text to train a parser on."""
+"""`heedful treebank`: convert bracketed trees to training text for a parser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Labelled precision, recall and F1, as EVALB computes them with COLLINS.prm.
+"""Labelled precision, recall and F1 as computed by EVALB with COLLINS.prm.
 
 Section 6.3, Table 4. A bracket matches if its label, first and last word do. Words with a punctuation tag in the gold
 tree are ignored, and so are brackets without other words. The root labels TOP and S1 are ignored. ADVP and PRT are

@@ -1,8 +1,7 @@
-"""Which language a text is in, of those that are known: by its short runs of characters.
+"""Language detection by character n-grams, among the languages of the served models.
 
-A profile is the commonest runs of one to three characters of a language's text, in the order of how common they are;
-spaces count, so that beginnings and ends of words do. The model that was trained on the text carries it: any language
-can be told from another, also one that no list of languages has.
+A profile lists the most frequent character n-grams (n = 1 to 3) of a language, most frequent first; spaces count, so
+prefixes and suffixes are distinguished. It is stored in the model trained on the text, so any language works.
 """
 
 from __future__ import annotations
@@ -12,23 +11,23 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-SIZE = 400  # runs of a profile
-LINES = 1_000  # of text are enough to know them
-_MOST = 2_000  # characters of a text that are looked at
+SIZE = 400  # n-grams per profile
+LINES = 1_000  # lines of text from which a profile is computed
+_MOST = 2_000  # characters of a text that are used
 _SEPARATOR = "\n"
-_EACH = 1 / 3  # what a run counts: every character is in several
+_EACH = 1 / 3  # weight of an n-gram, because each character occurs in several
 _NO_LETTERS = re.compile(r"[\W\d_]+")
 
 
 def profile(lines: Iterable[str]) -> str:
-    """Of lines of one language."""
+    """Return the profile of lines in one language."""
     counts = Counter(run for line in lines for run in _runs(line))
     commonest = sorted(counts, key=lambda run: (-counts[run], run))[:SIZE]
     return _SEPARATOR.join(commonest)
 
 
 def detect(text: str, profiles: Mapping[str, str]) -> list[tuple[str, float]]:
-    """Every language with its probability, the likeliest first; equal shares where the text tells nothing."""
+    """Return the languages with their probabilities, most likely first; equal for uninformative text."""
     runs = Counter(_runs(text[:_MOST]))
     scores = {language: _score(runs, known) for language, known in profiles.items()}
     best = max(scores.values(), default=0.0)
@@ -38,7 +37,7 @@ def detect(text: str, profiles: Mapping[str, str]) -> list[tuple[str, float]]:
 
 
 def _runs(line: str) -> Iterator[str]:
-    """Letters alone, small ones; whatever else stands between words is a space."""
+    """Yield the n-grams of a line's lowercased letters; everything else counts as a space."""
     text = f" {_NO_LETTERS.sub(' ', line.lower()).strip()} "
     if text.isspace():
         return
@@ -47,6 +46,6 @@ def _runs(line: str) -> Iterator[str]:
 
 
 def _score(runs: Counter[str], known: str) -> float:
-    """Log-likelihood, by Zipf's law: the n-th of a profile is as likely as 1/n, whatever is not in it as its last."""
+    """Return the log-likelihood by Zipf's law: rank n has probability ∝ 1/n; unknown n-grams have rank 2 · SIZE."""
     ranks = {run: rank for rank, run in enumerate(known.split(_SEPARATOR), start=1)}
     return -_EACH * sum(count * math.log(ranks.get(run, 2 * SIZE)) for run, count in runs.items())

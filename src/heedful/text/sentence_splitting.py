@@ -1,9 +1,9 @@
-"""Sentence splitting by rules, and cutting a text that is longer than the model's limit.
+"""Rule-based sentence splitting, and cutting text that exceeds the model's maximum length.
 
-A sentence ends with . ! ? or a similar mark before a space, unless a lower-case letter follows; closing quotes and
+A sentence ends with . ! ? or a similar mark before a space, unless a lowercase letter follows; closing quotes and
 brackets belong to it. It ends with 。 or a similar mark even without a space. A full stop after a single letter, a
-number of up to two digits or a short title (`Mr.`) does not end a sentence: two sentences left together do less harm
-than one cut in two.
+number of up to two digits or a short title (`Mr.`) does not end a sentence: a missed split does less harm than a
+wrong one.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ ENDS = ".!?…؟۔।॥։"
 ENDS_AT_ONCE = "。！？"
 CLOSES = "\"'”’»)]」』）"
 _CLOSES = f"[{re.escape(CLOSES)}]*+"
-# Possessive, and never matched from the middle of a run: linear time for a million dots.
+# Possessive, and never matched from the middle of a run, so that a million dots take linear time.
 _END = re.compile(rf"(?<![{ENDS}])[{ENDS}]++{_CLOSES}(?P<space>\s+)|[{ENDS_AT_ONCE}]++{_CLOSES}\s*")
 _SHORT = re.compile(r"(?:^|\W)(\w{1,2})\.$")  # before the full stop in J. or 3., Mr. or 13.
 _WORD = re.compile(r"\s*\S+\s*")
 
 
 def split_sentences(text: str) -> list[str]:
-    """Return the sentences in order, each with the space after it: joined they are the text."""
+    """Return the sentences in order, each with its trailing space; joined, they give the text."""
     starts = [0, *(match.end() for match in _END.finditer(text) if _is_end(text, match)), len(text)]
     return [text[start:end] for start, end in pairwise(starts) if start < end]
 
@@ -37,9 +37,9 @@ def _is_end(text: str, match: re.Match[str]) -> bool:
 
 
 def split_text(text: str, fits: Callable[[str], bool]) -> list[str]:
-    """Parts in order that each fit without the space around them, cut between sentences, then words, then anywhere.
+    """Return parts that each fit, cut between sentences, then between words, then anywhere.
 
-    Joined they are the text. Neighbouring parts are kept together while they fit.
+    Joined, they give the text. Neighbouring parts stay together while they fit.
     """
     if fits(text.strip()):
         return [text]

@@ -1,4 +1,4 @@
-"""Who may use the server: host names, origins, API keys and the addresses of clients behind proxies."""
+"""Access control: Host header, cross-origin requests, API keys, and client addresses behind proxies."""
 
 from __future__ import annotations
 
@@ -27,29 +27,29 @@ _FORWARDING = (
     *("x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "forwarded", "x-real-ip", "via"),
     *("cf-connecting-ip", "true-client-ip"),
 )
-_UNKNOWN = "unknown"  # a client whose address a proxy did not say: never local
+_UNKNOWN = "unknown"  # a client whose proxy did not give its address; never local
 
 
 @dataclass(frozen=True)
 class Access:
-    """The access rules of a server. The default is that of a server for this machine alone."""
+    """The access rules of a server. By default, only this machine may use it."""
 
-    host: str = "127.0.0.1"  # the address the server listens on
-    allowed_hosts: tuple[str, ...] = ()  # further names in the Host header
-    cors_origins: tuple[str, ...] = ()  # other sites whose pages may send requests; "*" is all
-    api_keys: tuple[bytes, ...] = ()  # if there are any, translating needs one
+    host: str = "127.0.0.1"  # address the server listens on
+    allowed_hosts: tuple[str, ...] = ()  # additional accepted names in the Host header
+    cors_origins: tuple[str, ...] = ()  # origins that may send cross-origin requests; "*" allows all
+    api_keys: tuple[bytes, ...] = ()  # if not empty, translating requires one of them
     rate_limit: int | None = None  # requests per minute and client
-    trusted_proxies: tuple[Network, ...] = ()  # their X-Forwarded-For is believed
+    trusted_proxies: tuple[Network, ...] = ()  # proxies whose X-Forwarded-For is trusted
 
     def check_host(self, headers: Headers) -> None:
-        """Refuse names that are not ours: a website can point its own name at this address (DNS rebinding)."""
+        """Reject unknown host names, because a website can point its own name at this address (DNS rebinding)."""
         given = headers.get("host", "")
         if not (match := _AUTHORITY.fullmatch(given)):
             raise RequestError(f'"{given}" is not a valid Host header.')
         name = match[1].lower().strip("[]").removesuffix(".")
         if not self._is_own_name(name):
             raise RequestError(
-                f'This server does not answer for the host "{name}". To allow it, start it with --allowed-host {name}.',
+                f'Host "{name}" is not allowed. To allow it, start the server with --allowed-host {name}.',
                 421,
             )
 
@@ -58,25 +58,25 @@ class Access:
             return True
         is_everywhere = (listening := _address(self.host)) is not None and listening.is_unspecified
         if (address := _address(name)) is not None:
-            return address.is_loopback or is_everywhere  # rebinding needs a name: any address of the machine is fine
+            return address.is_loopback or is_everywhere  # DNS rebinding requires a name, so IP addresses are safe
         return is_everywhere and name == socket.gethostname().lower()
 
     def check_origin(self, method: str, headers: Headers) -> None:
-        """Refuse requests that a page of another site makes the user's browser send."""
+        """Reject cross-site requests that another page makes the user's browser send."""
         origin, site = headers.get("origin"), headers.get("sec-fetch-site", "")
         if ANY_ORIGIN in self.cors_origins or origin in self.cors_origins or site in ("same-origin", "none"):
             return
         if method in _SAFE_METHODS and (not site or headers.get("sec-fetch-mode") == "navigate"):
-            return  # a link; or an old browser, which does not show the response to the other site
+            return  # a link, or an old browser, which hides the response from the other site
         if bool(site) if origin is None else _netloc(origin) != headers.get("host"):
             raise RequestError(
-                f"Pages of {origin or 'other sites'} may not use this server. To allow it, start the server with "
-                f"--cors-origin {origin or 'ORIGIN'}.",
+                f"Cross-origin requests from {origin or 'other sites'} are not allowed. "
+                f"To allow them, start the server with --cors-origin {origin or 'ORIGIN'}.",
                 403,
             )
 
     def client(self, scope: Scope) -> str:
-        """Return the address of the client: behind trusted proxies, the rightmost address that is not one of them."""
+        """Return the client's address; behind trusted proxies, the rightmost address that is not a trusted proxy."""
         client = peer = (scope.get("client") or ("unknown",))[0]
         if not self._is_trusted(peer):
             return client
@@ -90,7 +90,7 @@ class Access:
         return client
 
     def scheme(self, scope: Scope) -> str:
-        """Return http or https: behind a trusted proxy, that of the client's connection to the proxy."""
+        """Return http or https; behind a trusted proxy, the scheme between client and proxy."""
         given = Headers(scope=scope).get("x-forwarded-proto", "")
         peer = (scope.get("client") or ("unknown",))[0]
         return given if given in ("http", "https") and self._is_trusted(peer) else str(scope["scheme"])
@@ -100,7 +100,7 @@ class Access:
         return address is not None and any(address in network for network in self.trusted_proxies)
 
     def is_local(self, scope: Scope) -> bool:
-        """Whether the client is on this machine, and not a proxy on this machine that speaks for others."""
+        """Return whether the client is on this machine, and not a local proxy that forwards for others."""
         address = _address(self.client(scope))
         if address is None or not address.is_loopback:
             return False
@@ -109,7 +109,7 @@ class Access:
         return says_client or not any(name in headers for name in _FORWARDING)
 
     def check_key(self, headers: Headers, fields: Mapping[str, Any]) -> None:
-        """Refuse a request without a valid API key, where keys are required."""
+        """Reject a request without a valid API key if the server requires one."""
         if self.api_keys and not self.has_key(headers, fields):
             raise RequestError("A valid API key is required. Send it as api_key, or as Authorization: Bearer KEY.", 403)
 
@@ -119,12 +119,12 @@ class Access:
         if not isinstance(given, str):
             return False
         raw = given.encode("utf-8", "surrogatepass")
-        # All keys are compared, each in constant time: the time taken says nothing about a key.
+        # All keys are compared in constant time, so that timing reveals nothing.
         return sum([hmac.compare_digest(raw, key) for key in self.api_keys]) > 0
 
 
 def rate_limit_group(client: str) -> str:
-    """Return what the rate limit counts: an IPv4 address, or the /64 network that an IPv6 client has to itself."""
+    """Return the unit of rate limiting: an IPv4 address, or the /64 network of an IPv6 client."""
     address = _address(client)
     if isinstance(address, ipaddress.IPv6Address):
         return str(ipaddress.ip_network((address, 64), strict=False))
@@ -132,7 +132,7 @@ def rate_limit_group(client: str) -> str:
 
 
 def _address(text: str) -> Address | None:
-    """Return the IP address; an IPv4 address that is mapped to IPv6 is IPv4."""
+    """Return the IP address, or None; IPv4-mapped IPv6 addresses become IPv4."""
     try:
         address = ipaddress.ip_address(text.partition("%")[0])
     except ValueError:
@@ -181,7 +181,7 @@ def origins_from(given: Sequence[str]) -> tuple[str, ...]:
 def hosts_from(given: Sequence[str]) -> tuple[str, ...]:
     for name in given:
         if not re.fullmatch(r"[\w.-]+|[0-9A-Fa-f:.]+", name):
-            raise UsageError(f'--allowed-host "{name}" is not a host name. Write it without a scheme and a port.')
+            raise UsageError(f'--allowed-host "{name}" is not a host name. Write it without scheme and port.')
     return tuple(name.lower().removesuffix(".") for name in given)
 
 

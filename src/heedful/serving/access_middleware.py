@@ -1,4 +1,4 @@
-"""Middleware: every request passes the access rules, and every response gets the security headers."""
+"""Middleware that enforces the access rules and adds the security headers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NOT_COUNTED = "/health"  # a health check must not fail because of the rate lim
 
 
 class SecurityHeadersMiddleware:
-    """Adds the security headers. A page of ours has its own Content-Security-Policy, which stays."""
+    """Adds the security headers. A Content-Security-Policy that a page sets itself is kept."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -32,7 +32,7 @@ class SecurityHeadersMiddleware:
 
 
 class AccessMiddleware:
-    """Refuses requests by their head: Host, Origin and rate limit. API keys are checked with the fields."""
+    """Rejects requests by Host, Origin and rate limit. API keys are checked with the request fields."""
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
         self.app, self.access = app, access
@@ -45,7 +45,7 @@ class AccessMiddleware:
             except RequestError as error:
                 response = JSONResponse({"error": str(error)}, error.status, error.headers)
                 return await response(scope, receive, send)
-            scope["scheme"] = self.access.scheme(scope)  # links and redirects name it
+            scope["scheme"] = self.access.scheme(scope)  # used in links and redirects
         return await self.app(scope, receive, send)
 
     def _check(self, scope: Scope) -> None:
@@ -56,7 +56,7 @@ class AccessMiddleware:
             return
         if seconds := self.rate.seconds_to_wait(rate_limit_group(self.access.client(scope))):
             raise RequestError(
-                f"More than {self.rate.limit:,} requests per minute. Try again in {seconds} s.",
+                f"Rate limit of {self.rate.limit:,} requests per minute exceeded. Try again in {seconds} s.",
                 429,
                 {"Retry-After": str(seconds)},
             )

@@ -1,4 +1,4 @@
-"""A text or an HTML document: its segments to translate, and the document with their translations."""
+"""Text and HTML documents: extract the segments to translate, and insert the translations."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from heedful.text.segmentation import Segment, SegmentedText
 
 class Document(Protocol):
     segments: list[Segment]
-    to_align: list[int]  # numbers of the segments whose words must be aligned
+    to_align: list[int]  # indices of the segments that need word alignment
 
     def fill(self, translations: list[list[int]], aligned: Mapping[int, AlignedText]) -> str:
-        """Put translations, token ids with the end symbol, in the place of the segments."""
+        """Return the document with its segments replaced by translations (token ids with EOS)."""
 
 
 class TextDocument:

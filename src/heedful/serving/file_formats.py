@@ -1,4 +1,4 @@
-"""Files as texts to translate and what stands between them: plain text, HTML and SubRip subtitles."""
+"""File formats: split plain text, HTML and SubRip subtitles into translatable and other parts."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ EXTENSIONS = (".txt", ".html", ".srt")
 _LINE = re.compile(r"[^\r\n]+|[\r\n]+")
 _TIMING = re.compile(r"\s*\d+:\d\d:\d\d[,.]\d+\s*-->\s*\d+:\d\d:\d\d[,.]\d+")
 _SRT_TAG = re.compile(r"(</?(?:[ibu]|font)(?:\s[^<>]*)?>)", re.IGNORECASE)
-_SRT_PREFIX = re.compile(r"(?:\{\\[^{}]*\})*(?:[-–—]\s*)?")  # a position such as {\an8}; the dash of a speaker
+_SRT_PREFIX = re.compile(r"(?:\{\\[^{}]*\})*(?:[-–—]\s*)?")  # a position such as {\an8}; a speaker's dash
 _SPEAKER = re.compile(r"\s*[-–—]\s*\S")
 
 
 class Document(NamedTuple):
-    """A file in parts. Joined as they are, they give the file back."""
+    """A file in parts; joined, they give the original file."""
 
     parts: list[str]
-    translated: list[int]  # the parts that are translated; the others stay as they are
+    translated: list[int]  # indices of the parts to translate
     is_html: bool = False
     is_srt: bool = False
 
@@ -42,7 +42,7 @@ class Document(NamedTuple):
 
 
 def read_document(text: str, extension: str, most: int) -> Document:
-    """Take a file apart. Lines of plain text that have more than `most` characters are cut where sentences end."""
+    """Split a file into parts. Plain-text lines over `most` characters are cut between sentences."""
     if extension == ".srt":
         return _srt(text)
     return _html(text) if extension == ".html" else _plain(text, most)
@@ -67,7 +67,7 @@ def _html(text: str) -> Document:
 
 
 def _add(document: Document, part: str) -> None:
-    """Add a text; the space at its ends is not translated."""
+    """Add a text; leading and trailing space is not translated."""
     body = part.strip()
     before, _, after = part.partition(body) if body else (part, "", "")
     document.parts.append(before)
@@ -78,7 +78,7 @@ def _add(document: Document, part: str) -> None:
 
 
 def _srt(text: str) -> Document:
-    """Numbers, timings and blank lines stay. The lines of a cue are one text, except that each speaker has his own."""
+    """Split subtitles. Numbers, timings and blank lines are kept; each speaker's lines in a cue form one text."""
     document = Document([], [], is_html=True, is_srt=True)
     for lines in _srt_blocks(text.splitlines(keepends=True)):
         if not _TIMING.match(lines[0]):
@@ -106,7 +106,7 @@ def _srt_blocks(lines: list[str]) -> Iterator[list[str]]:
 
 
 def _utterances(lines: list[str]) -> list[str]:
-    """Return the lines of each speaker, joined: in linear time, because a file may have any number of lines."""
+    """Return the joined lines of each speaker, in linear time."""
     found: list[list[str]] = []
     for line in lines:
         if found and not _SPEAKER.match(line):
@@ -117,13 +117,13 @@ def _utterances(lines: list[str]) -> list[str]:
 
 
 def _srt_to_html(text: str) -> str:
-    """Escape everything but the tags that subtitles have."""
-    parts = _SRT_TAG.split(text)  # every second one is a tag
+    """Escape everything except subtitle tags."""
+    parts = _SRT_TAG.split(text)  # tags are at odd indices
     return "".join(part if place % 2 else html.escape(part, quote=False) for place, part in enumerate(parts))
 
 
 def _wrapped(text: str, lines: int) -> str:
-    """Break a text into at most so many lines of about the same length: the narrowest that does, by bisection."""
+    """Wrap a text to at most `lines` lines of minimal width, found by bisection."""
 
     def wrap(width: int) -> list[str]:
         return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)

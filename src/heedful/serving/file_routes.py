@@ -1,4 +1,4 @@
-"""POST /translate_file and GET /download_file/<name>: whole files, as LibreTranslate's clients translate them."""
+"""POST /translate_file and GET /download_file/<name>: file translation as in LibreTranslate."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ def add_file_routes(app: FastAPI, service: TranslationService) -> None:
     @routes.get("/download_file/{name}", name="download_file", response_class=Response)
     async def download_file(name: str) -> Response:
         if (found := await store.get(name)) is None:
-            raise HTTPException(404, f"There is no file {name} (any more). Translate the file again.")
+            raise HTTPException(404, f"File {name} does not exist or has expired. Translate the file again.")
         content, download_name = found
-        # Always plain text: a browser must not run the scripts of a translated page in this server's origin.
+        # Always plain text, so that a browser does not run scripts of a translated page in this server's origin.
         headers = {
             "Content-Disposition": f"attachment; filename*=UTF-8''{quote(download_name)}",
             "X-Content-Type-Options": "nosniff",
@@ -77,8 +77,8 @@ def add_file_routes(app: FastAPI, service: TranslationService) -> None:
 
 
 async def read_file_request(request: Request, limits: Limits) -> FileRequest:
-    """Read the form. Its bytes are counted while they arrive, and reading stops at the limit."""
-    too_large = RequestError(f"The file is larger than {limits.file:,} bytes, the limit of this server.", 413)
+    """Read the form. Stop as soon as its size exceeds the limit."""
+    too_large = RequestError(f"The file exceeds the limit of {limits.file:,} bytes.", 413)
     most, size = limits.file + _FIELDS_BYTES, 0
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and int(declared[:18]) > most:
@@ -118,7 +118,7 @@ def _checked(asked: FileRequest) -> FileRequest:
 
 
 async def _translated(request: Request, service: TranslationService, asked: FileRequest) -> str:
-    """Translate the file, one small request to the service after the other: others are answered in between."""
+    """Translate the file in small requests, so that other clients are served in between."""
     limits = service.limits
     most = min(limits.characters, max(1, limits.tokens // _TOKENS_PER_CHARACTER))
     document = await asyncio.to_thread(read_document, _decoded(asked), asked.extension, most)
@@ -130,7 +130,7 @@ async def _translated(request: Request, service: TranslationService, asked: File
         part = TranslateRequest(texts, True, source, asked.target, "html" if document.is_html else "text", 0)
         answer = await _patiently(service, part, is_first=not translations)
         translations += answer["translatedText"]
-        if source == AUTO and texts:  # the language of a file is that of its beginning
+        if source == AUTO and texts:  # the language is detected from the beginning of the file
             source = answer["detectedLanguage"][0]["language"]
     return await asyncio.to_thread(document.filled, translations)
 
@@ -145,7 +145,7 @@ def _decoded(asked: FileRequest) -> str:
 
 
 def _requests(document: Document, limits: Limits, most: int) -> Iterator[list[str]]:
-    """Group the texts of a document for the service; a document without text still needs its languages checked."""
+    """Group the texts into requests; a document without text still gets one, to check its languages."""
     texts: list[str] = []
     characters = 0
     for text in document.texts():
@@ -160,7 +160,7 @@ def _requests(document: Document, limits: Limits, most: int) -> Iterator[list[st
 
 
 async def _patiently(service: TranslationService, part: TranslateRequest, is_first: bool) -> dict[str, Any]:
-    """Translate a part. A busy server refuses a new file, but a file that was begun waits for its turn."""
+    """Translate a part. A busy server rejects new files, but a started file waits."""
     for _ in range(0 if is_first else _ATTEMPTS):
         try:
             return await service.translate(part)
@@ -170,7 +170,7 @@ async def _patiently(service: TranslationService, part: TranslateRequest, is_fir
 
 
 def _download_name(asked: FileRequest) -> str:
-    """`notes.txt` becomes `notes_de.txt`."""
+    """Return notes_de.txt for notes.txt."""
     stem = PurePath(asked.name.replace("\\", "/")).stem
     plain = "".join(one if one.isalnum() or one in "-_. " else "_" for one in stem)[:_LONGEST_STEM]
     return f"{plain}_{quote(asked.target, safe='')[:20]}{asked.extension}"

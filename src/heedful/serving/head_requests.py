@@ -1,4 +1,4 @@
-"""HEAD requests: the answer to GET without its body."""
+"""HEAD requests: the response of GET without its body."""
 
 from __future__ import annotations
 

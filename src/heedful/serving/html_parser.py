@@ -1,7 +1,7 @@
-"""HTML as the runs of text to translate and the markup around them.
+"""HTML parsing: runs of text to translate, and the markup around them.
 
-A block element ends a run. Inline elements are part of their run, so that a sentence stays whole; `inline.py` puts them
-back into its translation.
+A block element ends a run. Inline elements are part of their run, so that sentences stay whole; inline_markup.py
+restores them in the translation.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def _names(names: str) -> frozenset[str]:
     return frozenset(names.split())
 
 
-# Every other element is a block: it ends a sentence.
+# Every other element is a block and ends a sentence.
 _INLINE = _names(
     "a abbr acronym b bdi bdo big br cite code data del dfn em font i img input ins kbd label map mark nobr picture "
     "q rp rt ruby s samp script small source span strike strong style sub sup svg template time tt u var wbr"
@@ -29,21 +29,21 @@ _INLINE = _names(
 _VOID = _names("area base basefont br col embed frame hr img input link meta param source track wbr")
 _RAW = _names("script style xmp iframe noembed noframes plaintext")  # text without character references
 _UNTOUCHED = _RAW | _names("code pre textarea svg template")
-_EMPTY = _VOID | _names("script style template svg picture")  # no text of a sentence
+_EMPTY = _VOID | _names("script style template svg picture")  # never part of a sentence
 _BOOLEAN = _names(
     "allowfullscreen async autofocus autoplay checked controls default defer disabled hidden inert ismap itemscope "
     "loop multiple muted nomodule novalidate open playsinline readonly required reversed selected"
-)  # attributes that are written without a value
-_LINE_END = re.compile(r"[ \t]*[\r\n]\s*")  # white space like any other
+)  # boolean attributes, written without a value
+_LINE_END = re.compile(r"[ \t]*[\r\n]\s*")  # treated as ordinary white space
 _DOCUMENT = re.compile(r"(?:\s|<!--.*?-->|<\?.*?>)*+<(?:!doctype|html|head|body)\b", re.I | re.S)
 _ROOT = "heedful-fragment"
-_DEEPEST = 30  # inline elements in each other; what is deeper is taken for blocks
-_LONGEST_NAME = 60  # characters of an untranslated span that the model reads as words of its sentence
+_DEEPEST = 30  # nesting depth of inline elements; deeper ones count as blocks
+_LONGEST_NAME = 60  # longest untranslated span that the model still sees as part of the sentence
 _SENTENCE_END = re.compile(f"[{re.escape(ENDS + ENDS_AT_ONCE)}]")
 
 
 def parse_html(text: str) -> list[str | Run]:
-    """Markup that stays as it is, and runs of text with their inline elements, in order."""
+    """Return markup (str) and runs of text with their inline elements, in order."""
     is_document = _DOCUMENT.match(text) is not None
     root = _tree(text if is_document else f"<{_ROOT}>{text}")
     builder = _Builder(_inline_elements(root), text.lower())
@@ -55,16 +55,16 @@ def parse_html(text: str) -> list[str | Run]:
 
 
 def _tree(text: str) -> Any:
-    # As bytes: text with an encoding declaration would be refused. NUL would end it.
+    # As bytes, because lxml rejects str with an encoding declaration. NUL would end the text.
     parser = etree.HTMLParser(encoding="utf-8", huge_tree=True)
     root = etree.fromstring(text.replace("\0", "\ufffd").encode("utf-8"), parser)
     if root is None or any(entry.level >= etree.ErrorLevels.FATAL for entry in parser.error_log):
-        raise InputError("The HTML cannot be read: its elements are nested too deeply. Send it in smaller parts.")
+        raise InputError("The HTML is nested too deeply. Send it in smaller parts.")
     return root
 
 
 def _inline_elements(root: Any) -> set[Any]:
-    """Inline elements that contain no block and are not nested too deeply."""
+    """Return the inline elements that contain no block and are not nested too deeply."""
     found, depths = set(), dict[Any, int]()
     for element in reversed(list(root.iter(etree.Element))):
         depth = 1 + max((depths.get(child, 0) for child in element), default=0)
@@ -86,7 +86,7 @@ class _Builder:
     open: list[Node] = field(default_factory=list)
 
     def document(self, root: Any) -> None:
-        """A document with its doctype and what stands before and after the root; implied tags are not added."""
+        """Add a whole document with doctype and surrounding comments; implied tags are not added."""
         before, after = list(root.itersiblings(preceding=True))[::-1], list(root.itersiblings())
         if "<!doctype" in self.source and (doctype := root.getroottree().docinfo.doctype):
             self.parts.append(doctype)
@@ -103,7 +103,7 @@ class _Builder:
         self._flush()
 
     def _walk(self, element: Any) -> None:
-        """Not recursive: elements may be nested deeper than Python's stack."""
+        """Walk iteratively, because elements may be nested deeper than Python's stack."""
         stack: list[tuple[str, Any]] = [("enter", element)]
         while stack:
             step, node = stack.pop()
@@ -124,7 +124,7 @@ class _Builder:
             self.length += len(self.text[-1])
 
     def _whole(self, node: Any) -> bool:
-        """Whether it was added with all its content: comments, empty elements and what is not translated."""
+        """Add comments, empty and untranslated elements with all their content; return whether it was one."""
         is_element = isinstance(node.tag, str)
         if is_element and not (node.tag in _UNTOUCHED | _EMPTY or _is_untranslated(node)):
             return False
@@ -133,12 +133,12 @@ class _Builder:
             self.parts.append(markup(node))
             return True
         if is_element and node.tag == "br" and self.text and self.text[-1][-1:].strip():
-            self._add(" ")  # the words before and after it are two
+            self._add(" ")  # it separates the words before and after
         start = self.length
         if is_element and node.tag not in _EMPTY:
             text = str(node.xpath("string()"))
             if len(text) <= _LONGEST_NAME:
-                self._add(_SENTENCE_END.sub(",", text))  # a sentence must not end inside of it
+                self._add(_SENTENCE_END.sub(",", text))  # a sentence must not end inside it
         self._nodes().append(Node(markup(node), "", start, self.length, untouched=True))
         return True
 
@@ -191,7 +191,7 @@ def end_tag(element: Any) -> str:
 
 
 def markup(node: Any) -> str:
-    """A node with all its content, as HTML, without the text after it."""
+    """Return a node with its content as HTML, without its tail text."""
     written: list[str] = []
     stack: list[Any] = [node]
     while stack:

@@ -1,7 +1,7 @@
-"""HTML cut between its blocks, so that a long page is translated in several requests.
+"""HTML splitting between blocks, so that a long page is translated in several requests.
 
-The scanner reads as a browser does where it matters here: an unclosed comment, tag or script runs to the end of the
-page. It looks at each character a fixed number of times, whatever the page holds.
+Like a browser, the scanner lets an unclosed comment, tag or script run to the end of the
+page. It takes linear time for any input.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 _VERBATIM = ("script", "style", "pre", "textarea", "template", "svg", "math", "noscript", "iframe", "object")
-# The tag's name, then its attributes: a > within a quoted value does not end the tag. Possessive: never tried twice.
+# Tag name and attributes; a > inside a quoted value does not end the tag. Possessive, to prevent backtracking.
 _TAG = re.compile(r"""<(/?)([a-zA-Z][^\s/>]*+)(?:=\s*+"[^"]*+"|=\s*+'[^']*+'|[^>])*+>""")
 _OTHER = re.compile(r"<[!?/][^>]*+>")  # a declaration, or an end tag without a name
 _CLOSE = {name: re.compile(rf"</{name}(?=[\s/>])[^>]*+>?", re.IGNORECASE) for name in _VERBATIM}
@@ -32,9 +32,9 @@ class _Token(NamedTuple):
 
 
 def split_html(page: str) -> Iterator[tuple[str, bool]]:
-    """Yield the page in order: (stretch, whether it is text to translate).
+    """Yield (part, whether it is text to translate) in order.
 
-    A stretch of text holds whole inline elements only, so that each is a valid fragment by itself.
+    Text parts contain only whole inline elements, so that each is a valid fragment.
     """
     run: list[_Token] = []
     for token in _tokens(page):
@@ -84,7 +84,7 @@ def _tokens(page: str) -> Iterator[_Token]:
 
 
 def _markup(page: str, start: int) -> _Token:
-    """Return the comment, declaration, tag or untranslated element that begins here."""
+    """Return the comment, declaration, tag or untranslated element that starts here."""
     if page.startswith("<!--", start):
         end = page.find("-->", start + 4)
         return _Token(page[start : end + 3] if end >= 0 else page[start:], "border")

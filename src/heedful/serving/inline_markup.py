@@ -1,7 +1,7 @@
-"""Inline elements in a translation: `his <b>red</b> hat` is translated as one text, then <b> goes where "red" went.
+"""Inline markup transfer: `his <b>red</b> hat` is translated as one text, then <b> is put around "red"'s translation.
 
-Words of the translation are aligned with words of the source. An element wraps the contiguous words that best match its
-own; an empty element, such as an image, stands where the fewest words change sides.
+Words of the translation are aligned with words of the source. An element wraps the contiguous words that best match
+its own. An empty element, such as an image, goes where the fewest words change sides.
 """
 
 from __future__ import annotations
@@ -13,30 +13,30 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 Span = tuple[int, int]
-FAINT = 0.01  # a word that attends no more than this to a source word does not come from it
+FAINT = 0.01  # attention weight below which two words are not aligned
 
 
 @dataclass
 class Node:
-    """An inline element, or markup that is kept whole, at `start` to `end` of its run's text."""
+    """An inline element or untranslated markup that spans text[start:end] of its run."""
 
     open: str
     close: str
     start: int
     end: int = 0
     children: list[Node] = field(default_factory=list)
-    untouched: bool = False  # `open` is all of it, and stands for the words between `start` and `end`
+    untouched: bool = False  # `open` is the whole markup, including the words between `start` and `end`
 
 
 @dataclass
 class Run:
-    """Text between block elements, and the inline nodes in it."""
+    """Text between block elements, and its inline nodes."""
 
     text: str
     nodes: list[Node]
 
     def borders(self) -> list[int]:
-        """Offsets at which an element starts or ends, sorted."""
+        """Return the sorted offsets at which an element starts or ends."""
         stack, found = list(self.nodes), set[int]()
         while stack:
             node = stack.pop()
@@ -46,12 +46,12 @@ class Run:
 
 
 class Word(NamedTuple):
-    """A word of the translation: its offsets, and how much it attends to each word of its segment's source."""
+    """A word of the translation: its offsets, and its attention weights to the words of its source segment."""
 
     start: int
     end: int
     weights: Sequence[float]
-    first: int  # the number of the source word that weights[0] is for
+    first: int  # index of the source word of weights[0]
 
     @property
     def aligned(self) -> int:
@@ -67,7 +67,7 @@ class AlignedText(NamedTuple):
 
 
 def restore(run: Run, translation: AlignedText) -> str:
-    """HTML of the translation with the run's inline nodes."""
+    """Return the translation as HTML, with the run's inline nodes."""
     return _Restorer(translation).render(run.nodes, 0, len(run.text), (0, len(translation.words)), True)
 
 
@@ -78,7 +78,7 @@ class _Restorer:
         self.middles = [(start + end) / 2 for start, end in self.source_words]
 
     def render(self, nodes: list[Node], start: int, end: int, span: Span, is_run: bool = False) -> str:
-        """The words of `span` with these nodes, which are all in start to end of the source, in their places."""
+        """Return the words of `span` as HTML, with the nodes of source text[start:end] in place."""
         placed = self._placed(nodes, self._source(start, end), span)
         position = 0 if is_run else self._offset(span[0], span)
         last = len(self.text) if is_run else self._end(span)
@@ -94,13 +94,13 @@ class _Restorer:
     def _rendered(self, node: Node, own: Span, span: Span) -> str:
         if not node.untouched:
             return node.open + self.render(node.children, node.start, node.end, own) + node.close
-        if own[0] == own[1] and node.end > node.start and span[1] > span[0]:  # it is a word more
+        if own[0] == own[1] and node.end > node.start and span[1] > span[0]:  # it counts as a word
             return f"{node.open} " if own[0] < span[1] else f" {node.open}"
         return node.open
 
     def _placed(self, nodes: list[Node], source: Span, span: Span) -> list[tuple[Span, Node]]:
-        """Disjoint spans of words for nodes with text, then places between them for the others; sorted."""
-        owner: list[int | None] = [None] * (span[1] - span[0])  # of every word
+        """Return disjoint word spans for nodes with text and gaps for the others, sorted."""
+        owner: list[int | None] = [None] * (span[1] - span[0])  # owning node per word
         places: list[Span | None] = [None] * len(nodes)
         own = [self._source(node.start, node.end) for node in nodes]
         for number, node in enumerate(nodes):
@@ -114,7 +114,7 @@ class _Restorer:
         return [(place, node) for place, _, node in sorted(found, key=lambda one: one[:2])]
 
     def _source(self, start: int, end: int) -> Span:
-        """Source words in a stretch of the source text: those whose middle is in it, else the one it is part of."""
+        """Return the source words of text[start:end]: those whose middle is inside, else the word around it."""
         low, high = bisect_left(self.middles, start), bisect_left(self.middles, end)
         if low == high and end > start:
             for at in (low - 1, low):
@@ -127,7 +127,7 @@ class _Restorer:
         return one[0] < other[1] and other[0] < one[1]
 
     def _span(self, own: Span, source: Span, span: Span, owner: list[int | None], always: bool) -> Span | None:
-        """The contiguous free words of `span` that best match the source words `own`, if there are any."""
+        """Return the contiguous free words of `span` that best match the source words `own`, or None."""
         if own[0] == own[1]:
             return None
         if own == source and span[0] < span[1] and not any(one is not None for one in owner):
@@ -138,7 +138,7 @@ class _Restorer:
             if owner[at - span[0]] is not None:
                 total, start = 0.0, at + 1
                 continue
-            # The attention decides between two that match equally well: "has" and "bought", of "hat … gekauft".
+            # Attention breaks ties between equal matches, such as "has" and "bought" for "hat … gekauft".
             mass = self._mass(own, at)
             total += 1 + 0.1 * mass if own[0] <= self.aligned[at] < own[1] and mass > FAINT else -1
             if total > best:
@@ -150,7 +150,7 @@ class _Restorer:
         return found
 
     def _most_alike(self, own: Span, candidates: list[int]) -> Span | None:
-        """The word that attends most to the source words, though it attends more to others."""
+        """Return the word that attends most to the source words, even if it attends more to others."""
         best = max(candidates, key=lambda at: self._mass(own, at), default=None)
         return None if best is None or self._mass(own, best) <= 0 else (best, best + 1)
 
@@ -159,13 +159,13 @@ class _Restorer:
         return sum(word.weights[max(0, own[0] - word.first) : max(0, own[1] - word.first)])
 
     def _window(self, own: Span, span: Span) -> Span:
-        """Words of `span` from segments that have a source word in `own`: a long text takes no longer per element."""
+        """Return the words of `span` whose segments overlap `own`, so that the cost per element is bounded."""
         low = bisect_left(self.words, own[0], *span, key=lambda word: word.first + len(word.weights) - 1)
         high = bisect_left(self.words, own[1], *span, key=lambda word: word.first)
         return low, max(low, high)
 
     def _gap(self, source: int, span: Span, owner: list[int | None]) -> Span:
-        """Where the fewest words change sides of an empty element that stands before a source word."""
+        """Return the gap for an empty element before a source word that makes the fewest words change sides."""
         low, high = self._window((source - 1, source + 1), span)
         changed = sum(self.aligned[at] < source for at in range(low, high))
         best, gap = changed, low
@@ -173,13 +173,13 @@ class _Restorer:
             changed += 1 if self.aligned[at] >= source else -1
             if changed < best:
                 best, gap = changed, at + 1
-        owners = [-1, *owner, -2]  # no element is there
+        owners = [-1, *owner, -2]  # sentinels
         while owners[gap - span[0]] is not None and owners[gap - span[0]] == owners[gap - span[0] + 1]:
-            gap += 1  # out of an element that it is not in
+            gap += 1  # move out of an unrelated element
         return gap, gap
 
     def _at_edge(self, node: Node, gap: int) -> int | None:
-        """The exact place of a node in the white space around the run, which the translation keeps."""
+        """Return the exact offset of a node in the white space around the run, which is kept."""
         if not self.source_words or not self.words:
             return None
         if gap == 0 and node.start <= self.source_words[0][0]:
@@ -189,7 +189,7 @@ class _Restorer:
         return None
 
     def _offset(self, at: int, span: Span) -> int:
-        """Where the text of word `at` starts; behind the last of the span, where that ends."""
+        """Return where word `at` starts, or where the last word of the span ends."""
         if at < span[1]:
             return self.words[at].start
         return self.words[at - 1].end if at else 0

@@ -1,4 +1,4 @@
-"""Multipart forms: the streaming parser of python-multipart, with our limits. Nested forms are refused."""
+"""Multipart forms: the streaming parser of python-multipart with limits. Nested forms are rejected."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class _Collector:
 
 
 def parse_multipart(body: bytes, content_type: str) -> list[Part]:
-    """Return the parts of a form in order. Takes linear time: a nested form is never parsed."""
+    """Return the parts of a form in order, in linear time; nested forms are never parsed."""
     _, options = parse_options_header(content_type)
     collector = _Collector()
     names = ("part_begin", "header_field", "header_value", "header_end", "headers_finished", "part_data", "end")

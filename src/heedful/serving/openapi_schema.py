@@ -1,11 +1,11 @@
-"""What the API's description (/openapi.json) says of bodies and errors; `requests.py` is what holds."""
+"""OpenAPI schemas of request bodies and errors (/openapi.json); requests.py does the actual validation."""
 
 from __future__ import annotations
 
 from typing import Any
 
 _TEXT = {"type": "string"}
-_TEXTS = {"anyOf": [_TEXT, {"type": "array", "items": _TEXT}], "description": "a text, or a list of texts"}
+_TEXTS = {"anyOf": [_TEXT, {"type": "array", "items": _TEXT}], "description": "a text or a list of texts"}
 _FIELDS: dict[str, Any] = {
     "q": _TEXTS,
     "source": {"type": "string", "description": 'a language of /languages, or "auto"'},
@@ -27,7 +27,7 @@ ATTEND = _object(
     q=_TEXT,
     source=_FIELDS["source"],
     target=_FIELDS["target"],
-    sentence={"type": "integer", "minimum": 1, "default": 1, "description": "which sentence of q is shown"},
+    sentence={"type": "integer", "minimum": 1, "default": 1, "description": "number of the sentence of q to show"},
 )
 SUGGEST = _object(["q", "s", "source", "target"], q=_TEXT, s=_TEXT, source=_TEXT, target=_TEXT)
 FILE = _object(
@@ -40,17 +40,17 @@ FILE = _object(
 
 _ERROR = {"content": {"application/json": {"schema": _object(["error"], error=_TEXT)}}}
 ERRORS: dict[int | str, dict[str, Any]] = {
-    400: {"description": "what was wrong with the request", **_ERROR},
-    403: {"description": "no valid API key, or a page of another site", **_ERROR},
+    400: {"description": "invalid request; the message says what is wrong", **_ERROR},
+    403: {"description": "no valid API key, or a cross-origin request", **_ERROR},
     413: {"description": "the body is too large", **_ERROR},
     415: {"description": "neither JSON nor a form", **_ERROR},
-    421: {"description": "the Host header names another server", **_ERROR},
-    429: {"description": "above the rate limit; Retry-After says when to try again", **_ERROR},
-    503: {"description": "busy; Retry-After says when to try again", **_ERROR},
+    421: {"description": "the Host header is not allowed", **_ERROR},
+    429: {"description": "rate limit exceeded; see Retry-After", **_ERROR},
+    503: {"description": "server busy; see Retry-After", **_ERROR},
 }
 SUGGEST_ERRORS: dict[int | str, dict[str, Any]] = {
     403: {"description": "suggestions are disabled on this server", **_ERROR},
-    507: {"description": "the file of suggestions has reached its limit, or the disk is full", **_ERROR},
+    507: {"description": "the suggestions file has reached its limit, or the disk is full", **_ERROR},
 }
 
 
@@ -60,7 +60,7 @@ def body(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def query(content: dict[str, Any]) -> dict[str, Any]:
-    """The fields of an object as query parameters."""
+    """Return the fields of an object as query parameters."""
     parameters = [
         {"name": name, "in": "query", "required": name in content["required"], "schema": field}
         for name, field in content["properties"].items()
@@ -69,5 +69,5 @@ def query(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def multipart(content: dict[str, Any]) -> dict[str, Any]:
-    """An operation whose body is a form with a file."""
+    """Return a request body that is a multipart form with a file."""
     return {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": content}}}}

@@ -14,12 +14,12 @@ from heedful.serving.limits import Limits
 from heedful.serving.multipart import MAX_PARTS, parse_multipart
 from heedful.serving.requests import RequestError
 
-_SMALL = 10_000  # bytes: parsing takes about a millisecond, less than handing it to a thread under load
+_SMALL = 10_000  # bytes; parsing takes about a millisecond, less than a thread switch under load
 
 
 async def read_body(request: Request, limits: Limits) -> bytes:
     """Return the body. Stop reading as soon as it exceeds the limit."""
-    too_large = RequestError(f"The body is larger than {limits.body:,} bytes, the limit per request.", 413)
+    too_large = RequestError(f"The request body exceeds the limit of {limits.body:,} bytes.", 413)
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and int(declared[:18]) > limits.body:
         raise too_large
@@ -42,9 +42,11 @@ async def request_fields(request: Request, limits: Limits) -> Mapping[str, Any]:
 
 
 def _check_separators(body: bytes, limits: Limits) -> None:
-    """Refuse what no request within the limits contains. A thread does not help: json.loads keeps the interpreter."""
+    """Reject bodies that no valid request could have. json.loads holds the GIL, so a thread would not help."""
     most = limits.characters + MAX_PARTS
-    if max(body.count(b":"), body.count(b",")) > most or body.count(b"%") > 4 * most:  # UTF-8: four escapes at most
+    if (
+        max(body.count(b":"), body.count(b",")) > most or body.count(b"%") > 4 * most
+    ):  # at most four escapes per UTF-8 character
         raise RequestError(f"The body has more than {most:,} fields, list items or escaped characters.")
 
 
@@ -65,7 +67,7 @@ def read_fields(body: bytes, content_type: str, query: str = "") -> Mapping[str,
     except ValueError as error:
         raise RequestError(f"Not valid JSON: {error}.") from None
     if not isinstance(content, dict):
-        raise RequestError("Invalid JSON format")  # the words of LibreTranslate
+        raise RequestError("Invalid JSON format")  # LibreTranslate's message
     return content
 
 
@@ -84,7 +86,7 @@ def _urlencoded(text: str) -> list[tuple[str, str]]:
 
 
 def _form(pairs: list[tuple[str, str]]) -> Mapping[str, Any]:
-    """Return the fields; browsers end the lines of a form with CR LF, so these become LF."""
+    """Return the fields with CR LF replaced by LF, because browsers send CR LF in forms."""
     pairs = [(name, value.replace("\r\n", "\n")) for name, value in pairs]
     texts = [value for name, value in pairs if name == "q"]
     fields: dict[str, Any] = dict(pairs)

@@ -1,4 +1,4 @@
-"""HTML responses with a strict Content-Security-Policy, and the security headers of every response."""
+"""Security headers, and HTML responses with a strict Content-Security-Policy."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 
 from starlette.responses import HTMLResponse
 
-# Sent with everything that is not a page of ours: such a response may load nothing and run nothing.
+# For every response that is not a page: it may load nothing and run nothing.
 NO_CONTENT_POLICY = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 SECURITY_HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -25,14 +25,14 @@ _INLINE = {
 def html_page(content: str, policy: str | None = None) -> HTMLResponse:
     """Return an HTML response that runs only its own inline blocks and files of this server.
 
-    Without `policy`, the policy is that of `content`. If `content` has text of a user, pass the policy of the template
-    instead (`content_policy(template)`): then a script that gets into the text does not run.
+    The default policy is that of `content`. If `content` includes user text, pass `content_policy(template)` instead,
+    so that a script injected into the text does not run.
     """
     return HTMLResponse(content, headers={"Content-Security-Policy": policy or content_policy(content)})
 
 
 def content_policy(content: str) -> str:
-    """Return the Content-Security-Policy for a page: inline scripts and styles are allowed by their SHA-256 hash."""
+    """Return the Content-Security-Policy of a page, which allows its inline scripts and styles by SHA-256."""
     scripts, styles = (" ".join(["'self'", *_hashes(content, name)]) for name in ("script", "style"))
     return (
         f"default-src 'none'; script-src {scripts}; style-src {styles}; img-src 'self' data:; font-src 'self'; "

@@ -1,4 +1,4 @@
-"""GET /spec and GET /docs: the API as LibreTranslate describes it (Swagger 2.0), and Swagger UI to try it."""
+"""GET /spec and GET /docs: the API description (Swagger 2.0, as in LibreTranslate) and Swagger UI."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ERRORS = {
     "400": "Invalid request",
     "403": "Not allowed",
     "413": "The request is too large",
-    "429": "Slow down",
+    "429": "Rate limit exceeded",
     "500": "Translation error",
     "503": "The server is busy",
 }
@@ -84,7 +84,7 @@ SPEC: dict[str, Any] = {
     "info": {
         "title": "heedful",
         "version": __version__,
-        "description": "Translation with the API of LibreTranslate. Requests may be forms or JSON; "
+        "description": "LibreTranslate-compatible translation API. Requests may be forms or JSON; "
         "/openapi.json describes every path.",
     },
     "basePath": "/",
@@ -112,7 +112,7 @@ SPEC: dict[str, Any] = {
 
 _SWAGGER_UI = Path(__file__).parent / "page" / "swagger"
 _FILES = {"swagger-ui.css": "text/css", "swagger-ui-bundle.js": "text/javascript", "start.js": "text/javascript"}
-# Swagger UI's style sheet has its pictures in data: URLs. It sets styles from its script, which CSP does not restrict.
+# Swagger UI's style sheet uses data: URLs. Styles set from its script are not restricted by CSP.
 DOCS_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -127,7 +127,7 @@ def add_spec_routes(app: FastAPI) -> None:
         return SPEC
 
     page = (_SWAGGER_UI / "docs.html").read_text(encoding="utf-8")
-    # LibreTranslate's page is at /docs/. Its links are relative, so that a proxy may serve it below another path.
+    # LibreTranslate's page is at /docs/. Links are relative, so that a proxy can serve it below another path.
     for path, content in {"/docs": page, "/docs/": page.replace('="docs/', '="')}.items():
         app.add_api_route(path, _page(content), include_in_schema=False, response_class=HTMLResponse)
     for name, kind in _FILES.items():
@@ -143,7 +143,7 @@ def _page(content: str) -> Any:
 
 def _file(name: str, kind: str) -> Any:
     async def file() -> FileResponse:
-        headers = {"Cache-Control": "no-cache", "X-Content-Type-Options": "nosniff"}  # asked for anew, by its ETag
+        headers = {"Cache-Control": "no-cache", "X-Content-Type-Options": "nosniff"}  # revalidated by ETag
         return FileResponse(_SWAGGER_UI / name, media_type=kind, headers=headers)
 
     return file

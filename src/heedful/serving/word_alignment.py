@@ -1,4 +1,4 @@
-"""Word alignment of a translation with its source, from cross-attention."""
+"""Word alignment of a translation with its source, computed from cross-attention."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from heedful.views.word_attention import group_tokens, word_weights
 
 
 def needs_alignment(borders: Sequence[int], segment: Segment) -> bool:
-    """Whether an element starts or ends inside a segment, so that its words must be told apart."""
+    """Return whether an element starts or ends inside a segment."""
     at = bisect_right(borders, segment.start)
     return at < len(borders) and borders[at] < segment.start + len(segment.text)
 
 
 def align_words(translator: Translator, segment: Segment, target: list[int]) -> AlignedText:
-    """Words of one segment's translation, given as token ids, with their weights to the words of the segment."""
+    """Return the words of a segment's translation (token ids) with their weights to the source words."""
     attention, text = translator.attention(segment.ids, target), translator.text(target)
     source_owners, target_owners = (group_tokens(tokens)[1] for tokens in (attention.source, attention.target))
     weights_TS = word_weights(attention.cross.mean(dim=(0, 1)), target_owners, source_owners)
     source_words = _words(translator, segment.text, segment.ids, source_owners)
     target_words = _words(translator, text, target, target_owners)
     rows = _weaken_mismatched_weights(
-        weights_TS[: len(target_words), : len(source_words)],  # without the end symbols
+        weights_TS[: len(target_words), : len(source_words)],  # without EOS
         [_is_punctuation(text[slice(*span)]) for span in target_words],
         [_is_punctuation(segment.text[slice(*span)]) for span in source_words],
     )
@@ -38,7 +38,7 @@ def align_words(translator: Translator, segment: Segment, target: list[int]) -> 
 
 
 def _weaken_mismatched_weights(weights_TS: Tensor, target: list[bool], source: list[bool]) -> Tensor:
-    """Weaken weights between words and punctuation: a head that has nothing to look for looks at the full stop."""
+    """Weaken weights between words and punctuation, because idle heads attend to the full stop."""
     alike_TS = torch.tensor(target)[:, None] == torch.tensor(source)[None, :]
     return torch.where(alike_TS, weights_TS, FAINT * weights_TS)
 
@@ -48,7 +48,7 @@ def _is_punctuation(word: str) -> bool:
 
 
 def _words(translator: Translator, text: str, ids: Sequence[int], owners: Sequence[int]) -> list[Span]:
-    """Where the words of a text stand, by the tokens that they own; the end symbol is not one."""
+    """Return the spans of a text's words, from their tokens; EOS is excluded."""
     groups: list[list[int]] = [[] for _ in range(owners[-1])]
     for token, owner in zip(ids[:-1], owners, strict=False):
         groups[owner].append(token)
@@ -56,26 +56,26 @@ def _words(translator: Translator, text: str, ids: Sequence[int], owners: Sequen
     for group in groups:
         word = translator.model.tokenizer.decode(group).strip()
         found = text.find(word, position)
-        start = found if found >= 0 else min(position, len(text))  # lower-cased, or a broken character
+        start = found if found >= 0 else min(position, len(text))  # lowercased, or an incomplete character
         position = min(start + len(word), len(text))
         spans.append((start, position))
     return spans
 
 
 def whole(segment: Segment, text: str) -> AlignedText:
-    """A translation whose words need not be told apart: one word."""
+    """Return a translation as a single aligned word."""
     return AlignedText(text, [Word(0, len(text), [1.0], 0)] if text else [], [(0, len(segment.text))])
 
 
 def unchanged(run: Run) -> AlignedText:
-    """A run without words, whose white space stands for itself."""
+    """Return a run without words, aligned with itself."""
     borders = sorted({0, *run.borders(), len(run.text)})
     spans = list(pairwise(borders))
     return AlignedText(run.text, [Word(*span, [1.0], number) for number, span in enumerate(spans)], spans)
 
 
 def join_aligned(run: Run, segmented: SegmentedText, translations: Sequence[AlignedText]) -> AlignedText:
-    """Put the translations of a run's segments together, with their words."""
+    """Join the aligned translations of a run's segments."""
     if not translations:
         return unchanged(run)
     words: list[Word] = []

@@ -19,43 +19,43 @@ DOCS = Path(__file__).parents[2] / "docs" / "explanation"
 DATA, PAGE = DOCS / "reliability.json", DOCS / "reliability.md"
 
 ROWS = {
-    "R1": ("clean resume", "a run with dropout over two epochs, resumed at its steps"),
+    "R1": ("clean resume", "a run with dropout over two epochs, resumed at every step"),
     "R2": ("`kill -9`", "during saves, steps, validations, pruning, averaging and preparation"),
-    "R3": ("death at every I/O call", "while saving, pruning and replacing a model"),
+    "R3": ("crash at every I/O call", "while saving, pruning and replacing a model"),
     "R4": ("disk full", "ENOSPC at every write, EFBIG from the kernel"),
     "R5": ("truncated checkpoint", "falls back with one warning; exit code 3 if none is valid"),
-    "R6": ("flipped bits", "and zeroed pages, in every file of a checkpoint"),
-    "R7": ("two trainers on one run", "a second start is refused; a killed trainer's lock is freed"),
-    "R8": ("NaN or Inf", "in the loss or a gradient: stop or skip"),
-    "R9": ("SIGTERM, SIGINT", "at random events; resumes bit-identical"),
-    "R10": ("drift", "golden loss curve: exact twice, within 1e-4 of the record"),
+    "R6": ("bit flips", "flipped bits and zeroed pages in every file of a checkpoint are detected"),
+    "R7": ("two trainers on one run", "the second start is rejected; a killed trainer frees its lock"),
+    "R8": ("NaN or Inf", "in the loss or a gradient: stops before the update, or skips it"),
+    "R9": ("SIGTERM, SIGINT", "at random times: saves, exits, and resumes bit for bit"),
+    "R10": ("numerical drift", "golden loss curve: identical twice, within 1e-4 of the record"),
     "R11": ("malicious files", "valid digests: no code runs, typed error, bounded time and memory"),
     "R12": ("format fuzz", "mutated files with valid digests raise only heedful's errors"),
-    "R13": ("Unicode", "tokenizer round trips over all planes; lone surrogates refused"),
+    "R13": ("Unicode", "tokenizer round trips over all planes; lone surrogates rejected"),
     "R14": ("bad text files", "empty, BOM, CRLF, not UTF-8, 10 MB line, unequal sides, blank lines"),
-    "R15": ("wrong search", "beam against brute force, beam 1 = greedy, cache = recomputation"),
-    "R16": ("batch neighbours", "sentences alone and in random batches translate equally"),
+    "R15": ("search errors", "beam search against brute force; beam 1 = greedy; cache = recomputation"),
+    "R16": ("batch independence", "sentences translate the same alone and in random batches"),
     "R17": (
         "malformed HTTP",
-        "mutated and odd requests over raw sockets, and the OpenAPI fuzzer: no status ≥ 500, healthy after",
+        "mutated requests over raw sockets, and the OpenAPI fuzzer: no status ≥ 500, healthy afterwards",
     ),
     "R18": (
         "limits",
-        "body, texts, characters, tokens, alternatives, waiting: exact, before the work, in bounded memory",
+        "body, texts, characters, tokens, alternatives, queue: exact, checked before any work, bounded memory",
     ),
     "R19": (
         "load",
-        "32 clients, p99 ≤ 3 × p50; then four times as many as have room: 503 with Retry-After, goodput ≥ 90 %",
+        "32 clients, p99 ≤ 3 × p50; then four times the capacity: 503 with Retry-After, goodput ≥ 90 %",
     ),
     "R20": (
-        "slow and vanishing clients",
-        "a byte a second, silence, answers not read, disconnects: closed in time, descriptors as before",
+        "slow and disconnecting clients",
+        "one byte per second, silence, unread responses, disconnects: closed in time, no leaked descriptors",
     ),
-    "R21": ("shutdown", "SIGTERM under load: all in flight answered, exit 0"),
-    "R22": ("soak", "no crossed answers, memory growth ≤ 5 %"),
+    "R21": ("shutdown", "SIGTERM under load: all open requests answered, exit code 0"),
+    "R22": ("soak", "no mixed-up responses, memory growth ≤ 5 %"),
     "R23": (
-        "ownership",
-        "`--out` at user files, failed and killed starts, foreign locks, markers and links: nothing lost",
+        "user files",
+        "`--out` at user files, failed and killed starts, foreign locks, markers and links: nothing is lost",
     ),
     "R24": (
         "event-loop stalls",
@@ -63,11 +63,11 @@ ROWS = {
         "`/health` answers within 250 ms at night (2 s on every change), no status ≥ 500",
     ),
     "R25": (
-        "who may ask",
-        "foreign Host and Origin, missing and wrong API key, above the rate limit, request smuggling: "
-        "right status, connection closed where the framing is in doubt",
+        "access control",
+        "foreign Host and Origin, missing and wrong API key, rate limit, request smuggling: "
+        "correct status, connection closed if the framing is ambiguous",
     ),
-    "R26": ("lost text", "lines of 1 to 300 sentences: all come back, the same by command line, server and Python"),
+    "R26": ("lost text", "lines of 1 to 300 sentences: all are translated, equally by command line, server and Python"),
 }
 
 HEAD = """# Reliability
@@ -101,7 +101,7 @@ class Result:
 
 
 def keep(results: list[Result]) -> None:
-    """Puts results in place of earlier ones of the same rows and counts."""
+    """Replace earlier results of the same rows and counts."""
     data: dict[str, Any] = json.loads(DATA.read_text(encoding="utf-8")) if DATA.exists() else {}
     when = "night" if NIGHT else "every change"
     for row in {result.row for result in results} - {""}:

@@ -109,7 +109,7 @@ def test_the_openapi_fuzzer(one: Server, tmp_path: Path, counted: Callable[[int,
     assert one.is_healthy()
     generated = re.search(r"([\d,]+) generated", outcome.stdout)
     assert generated, outcome.stdout[-1_000:]
-    counted(int(generated[1].replace(",", "")), "by the OpenAPI fuzzer")
+    counted(int(generated[1].replace(",", "")), "requests from the OpenAPI fuzzer")
 
 
 def test_control_bodies_that_are_believed(reference: Path) -> None:

@@ -44,7 +44,7 @@ def test_exact_and_before_the_work(one: Server, name: str, counted: Callable[[in
     batches = one.metric("heedful_batches_total")
     assert one.request("POST", "/translate", bad)[0] == status
     assert one.metric("heedful_batches_total") == batches
-    counted(2, "requests at a limit and past it")
+    counted(2, "requests at and above a limit")
 
 
 def test_tokens(one: Server, counted: Callable[[int, str], None]) -> None:
@@ -55,7 +55,7 @@ def test_tokens(one: Server, counted: Callable[[int, str], None]) -> None:
     assert [status for status, _ in answers] == [200] * (len(answers) - len(refused)) + [400] * len(refused)
     first = int(refused[0].split()[2])
     assert 120 < first <= 124, "a step of the text is at most four tokens"
-    counted(len(answers), "lengths in tokens")
+    counted(len(answers), "token counts")
 
 
 def test_memory_does_not_grow_with_what_is_sent(one: Server) -> None:
@@ -77,7 +77,7 @@ def test_what_waits_is_limited(reference: Path, counted: Callable[[int, str], No
         answers = list(pool.map(lambda _: one.translate("a b c")[0], range(30)))
         assert set(answers) == {200, 503}
         assert one.translate("a b c")[0] == 200
-        counted(answers.count(503), "refused as too many")
+        counted(answers.count(503), "rejected by the queue limit")
 
 
 def test_control_without_limits(reference: Path) -> None:

@@ -44,7 +44,7 @@ def test_32_concurrent_clients(reference: Path, counted: Callable[[int, str], No
         )
         times = sorted(seconds for _, seconds, _ in answers)
         assert times[int(0.99 * len(times))] <= 3 * statistics.median(times)
-        counted(len(answers), "requests of 32 clients")
+        counted(len(answers), "requests from 32 clients")
 
 
 def overload(one: Server, clients: int, seconds: float) -> list[tuple[int, float]]:
@@ -85,8 +85,8 @@ def test_four_times_the_capacity(reference: Path, counted: Callable[[int, str], 
         assert "retry-after" in headers
         assert until(lambda: one.translate("a")[0] == 200, 5), "recovers"
         assert one.metric("heedful_queued_tokens") == 0
-        counted(len(refused), "refused of an overload")
-        counted(len(good), "answered in it")
+        counted(len(refused), "rejected under overload")
+        counted(len(good), "answered under overload")
 
 
 def refused_headers(one: Server) -> tuple[int, set[str]]:

@@ -49,7 +49,7 @@ def test_all_in_flight_are_answered(reference: Path, counted: Callable[[int, str
             code, answered, number = answers_around_the_end(one, turn)
             assert (code, all(answered)) == (0, True)
             assert number >= 16
-    counted(TIMES, "ends under load")
+    counted(TIMES, "shutdowns under load")
 
 
 def test_control_a_signal_is_the_end(reference: Path) -> None:

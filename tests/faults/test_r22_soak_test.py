@@ -58,7 +58,7 @@ def test_the_search_itself(reference: Path, counted: Callable[[int, str], None])
         answers = list(pool.map(one.translate, texts))
         assert {status for status, _ in answers} == {200}
         assert one.memory() / early - 1 <= 0.05
-        counted(requests, "requests of the model itself")
+        counted(requests, "requests to the real model")
 
 
 def test_control_crossed_answers(reference: Path) -> None:

@@ -93,7 +93,7 @@ def test_slow_bodies(reference: Path, counted: Callable[[int, str], None]) -> No
         slowest = slowest_health(one, ROUNDS)
         assert slowest < BOUND
     counted(ROUNDS * len(BODIES), "slow bodies")
-    counted(round(1_000 * slowest), "ms the slowest `/health`")
+    counted(round(1_000 * slowest), "ms for the slowest `/health`")
 
 
 def test_with_the_model_itself(reference: Path) -> None:

@@ -66,7 +66,7 @@ def test_access_rules(one: Server, counted: Callable[[int, str], None]) -> None:
             assert status(one, headers, fields) == expected, name
     assert one.request("GET", "/metrics", **{"X-Forwarded-For": "192.0.2.1"})[0] == 403
     assert one.request("GET", "/metrics")[0] == 200
-    counted(ROUNDS * len(ASKED), "requests with and without a right")
+    counted(ROUNDS * len(ASKED), "authorised and unauthorised requests")
 
 
 def test_smuggling_shapes(one: Server, counted: Callable[[int, str], None]) -> None:
@@ -76,7 +76,7 @@ def test_smuggling_shapes(one: Server, counted: Callable[[int, str], None]) -> N
             assert one.statuses(raw + GET) in ([400], [403]), name
     assert one.statuses(GET + GET) == [200, 200]
     assert one.is_healthy()
-    counted(ROUNDS * len(SMUGGLING), "smuggling shapes")
+    counted(ROUNDS * len(SMUGGLING), "smuggling attempts")
 
 
 def test_rate_limit(reference: Path, counted: Callable[[int, str], None]) -> None:
@@ -91,7 +91,7 @@ def test_rate_limit(reference: Path, counted: Callable[[int, str], None]) -> Non
         said = json.loads(one.request("GET", "/languages", **own)[1])
         assert "requests per minute" in said["error"]
         assert one.is_healthy()
-    counted(limit + 4, "requests under a rate limit")
+    counted(limit + 4, "rate-limited requests")
 
 
 def test_control_without_access_rules(reference: Path) -> None:

@@ -79,7 +79,7 @@ def test_cli_python_and_server_agree(reference: Path, tmp_path: Path, counted: C
     assert len(set(found)) == len(found), "otherwise nothing is compared"
     assert by_command(reference, lines, tmp_path) == found
     assert by_server(reference, lines, batch_seconds=None) == found
-    counted(len(lines), "lines by three ways")
+    counted(len(lines), "lines through three interfaces")
 
 
 def test_control_without_segmentation(reference: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

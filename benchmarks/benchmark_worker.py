@@ -1,12 +1,12 @@
-"""A contender in a process of its own: reads what is asked of it, a line of JSON at a time, and answers with another.
+"""Run one toolkit in its own process: read requests as JSON lines and answer each with a JSON line.
 
 python benchmarks/benchmark_worker.py NAME TASK THREADS
 
-    {"what": "about"}                        version of its package, number of its parameters
-    {"what": "time", "batches": [0, 1, 2]}   seconds of an update on each of these batches
-    {"what": "activations", "batch": 0}      most bytes of one update beside weights, gradients and Adam's moments
+    {"what": "about"}                        package version, number of parameters
+    {"what": "time", "batches": [0, 1, 2]}   seconds per update on each of these batches
+    {"what": "activations", "batch": 0}      peak bytes of one update besides weights, gradients and moments
 
-While it waits for a line it does nothing, so that contenders can take turns on one machine.
+It is idle between requests, so that toolkits can take turns on one machine.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from training_task import read_task
 
 
 def main(name: str, directory: str, threads: str) -> None:
-    answers, sys.stdout = sys.stdout, sys.stderr  # what a library prints is no answer
+    answers, sys.stdout = sys.stdout, sys.stderr  # library output must not mix with answers
     torch.set_num_threads(int(threads))
     torch.manual_seed(1)
     contender = CONTENDERS[name](read_task(Path(directory)))
@@ -46,14 +46,14 @@ def answer(contender: Contender, asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def trained(contender: Contender) -> list[torch.nn.Parameter]:
-    """Marian's sinusoids are parameters too, but not trained."""
+    """Return the trained parameters; Marian's sinusoids are parameters but not trained."""
     return [p for p in contender.model.parameters() if p.requires_grad] if contender.model is not None else []
 
 
 def activations(contender: Contender, batch: int) -> int | None:
-    """Of an update after the first, so that the moments are there; gradients are there before it begins.
+    """Return the peak allocation of an update after the first, when gradients and moments already exist.
 
-    Every contender lets go of them only when the update is over, so that none is paid for by what came before.
+    Every toolkit frees gradients only after the update, so the comparison is fair.
     """
     if contender.model is None:
         return None

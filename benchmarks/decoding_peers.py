@@ -29,13 +29,13 @@ Sentences = list[list[int]]
 @dataclass(frozen=True)
 class Text:
     name: str
-    sources: Sentences  # ids with the end symbol, shortest first
+    sources: Sentences  # token ids with EOS, shortest first
     references: list[str]  # in the same order
 
 
 class Search(NamedTuple):
     beam: int
-    alpha: float  # each contender's own form of the length penalty: ours is GNMT's, the others divide by lengthᵅ
+    alpha: float  # each toolkit's own length penalty: heedful uses GNMT's, the others divide by lengthᵅ
 
 
 Decode = Callable[[Sentences, Search], Sentences]
@@ -94,13 +94,13 @@ def ctranslate2_decode(path: Path, threads: int, compute_type: str) -> Decode:
 
     def decode(sources: Sentences, search: Search) -> Sentences:
         found = translator.translate_batch(
-            [[names[number] for number in source[:-1]] for source in sources],  # it adds the end symbol
+            [[names[number] for number in source[:-1]] for source in sources],  # CTranslate2 adds EOS
             beam_size=search.beam,
             length_penalty=search.alpha,
             min_decoding_length=0,
             max_input_length=0,
-            max_batch_size=TOGETHER,  # it puts the longest first by itself
-            max_decoding_length=most_tokens(sources, extra) - 1,  # it does not count the end symbol
+            max_batch_size=TOGETHER,  # CTranslate2 sorts by length itself
+            max_decoding_length=most_tokens(sources, extra) - 1,  # EOS does not count
         )
         return [[ids[name] for name in result.hypotheses[0]] for result in found]
 
@@ -116,7 +116,7 @@ def ctranslate2_int8(path: Path, threads: int) -> Decode:
 
 
 def marian_model(transformer: Any, positions: int = 1_024) -> Any:
-    """`transformers.MarianMTModel` with the same weights, in float32, its own choice of attention."""
+    """Return `transformers.MarianMTModel` with the same weights in float32 and its default attention."""
     import transformers
     from marian_oracle import marian_weights
 

@@ -47,7 +47,7 @@ from decoding_peers import (
 from markdown_tables import DOCS, Table, measured, write
 
 OUT = DOCS / "performance-decoding.json"
-PAUSE = 0.3  # seconds before a turn: the last contender's threads have then stopped spinning
+PAUSE = 0.3  # seconds before a turn, until the previous toolkit's threads have stopped spinning
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ GOALS = (
 
 @dataclass
 class Result:
-    """One contender in one mode."""
+    """The measurements of one toolkit in one mode."""
 
     seconds: list[float] = field(default_factory=list)  # per round, for the timed sentences
     tokens: int = 0  # generated per round, end symbols included
@@ -104,7 +104,7 @@ class Result:
 
 
 class Contender:
-    """A process that decodes when it is asked to."""
+    """A process that decodes on request."""
 
     def __init__(self, name: str, model: Path, threads: int) -> None:
         self.name = name
@@ -121,7 +121,7 @@ class Contender:
         return str(self._answer().get("left_out", ""))
 
     def decode(self, batches: list[Sentences], search: Search) -> tuple[float, Sentences]:
-        """Seconds, and what was said."""
+        """Return the seconds and the translations."""
         assert self.process.stdin is not None
         self.process.stdin.write(json.dumps({"batches": batches, "search": search}) + "\n")
         self.process.stdin.flush()
@@ -175,7 +175,7 @@ def batches(sources: Sentences, together: int) -> list[Sentences]:
 
 
 def timed(sources: Sentences, mode: Mode, most: int) -> list[Sentences]:
-    """At most `most` batches, spread evenly over the lengths; a contender gets them as one text, and cuts it itself."""
+    """Return at most `most` batches, spread evenly over sentence lengths; toolkits batch the text themselves."""
     every = batches(sources, mode.together)
     count = min(most, len(every))
     chosen = [every[(2 * place + 1) * len(every) // (2 * count)] for place in range(count)]
@@ -183,11 +183,11 @@ def timed(sources: Sentences, mode: Mode, most: int) -> list[Sentences]:
 
 
 def compare(contenders: list[Contender], mode: Mode, text: Text, rounds: int, most: int) -> dict[str, Result]:
-    """The whole text once, for what is said and to warm up; then turns on the timed batches."""
+    """Decode the whole text once, for the translations and as warm-up, then take turns on the timed batches."""
     chosen = timed(text.sources, mode, most if mode.together > 1 else 8 * most)
     results = {contender.name: Result() for contender in contenders}
     for contender in contenders:
-        # One at a time says what batches say, up to rounding: it need not decode the whole text.
+        # One at a time gives the same translations up to rounding, so it need not decode the whole text.
         if mode.together > 1:
             results[contender.name].said = contender.decode([text.sources], mode.search)[1]
         contender.decode(chosen[:1], mode.search)
@@ -267,7 +267,7 @@ def goals_table(results: dict[str, dict[str, Result]], facts: dict[str, Any]) ->
 
 
 def versions(*packages: str) -> dict[str, str]:
-    """Of those that are installed."""
+    """Return the versions of the installed packages."""
     found = {}
     for name in packages:
         with suppress(metadata.PackageNotFoundError):
@@ -307,13 +307,15 @@ def main() -> None:
         work(name, path, threads, sys.stdin, sys.stdout)
         return
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--model", type=Path, help="a MODEL or a RUN; without it a small one is trained")
+    parser.add_argument("--model", type=Path, help="model or run directory (default: train a small model)")
     parser.add_argument("--data-root", type=Path)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--sentences", type=int, default=1_000)
-    parser.add_argument("--batches", type=int, default=4, help="timed in a round; eight times as many single sentences")
-    parser.add_argument("--quick", action="store_true", help="a smoke run: its figures mean nothing")
+    parser.add_argument(
+        "--batches", type=int, default=4, help="batches timed per round; eight times as many single sentences"
+    )
+    parser.add_argument("--quick", action="store_true", help="smoke test; the results are meaningless")
     parser.add_argument("--out", type=Path, default=OUT)
     options = parser.parse_args()
     if options.quick:

@@ -1,10 +1,10 @@
-"""The other side of benchmarks/time_to_loss.py: Hugging Face's Seq2SeqTrainer on a Marian model.
+"""Hugging Face's Seq2SeqTrainer with a Marian model, for benchmarks/time_to_loss.py.
 
 python benchmarks/hf_seq2seq_trainer.py DIRECTORY PLAN LOG
 
-DIRECTORY has the token stores, PLAN is the plan as JSON, LOG gets lines as log.jsonl has them. The batches are ours
-to the last token: a dataset whose items are whole batches. Optimizer and schedule are given, the smoothed loss is the
-Trainer's own. Validation computes the loss alone.
+DIRECTORY contains the token stores, PLAN is JSON, and LOG is written in the format of log.jsonl. The batches are
+exactly heedful's: each item of the dataset is a whole batch. Optimizer and schedule are passed in; the smoothed loss is
+the Trainer's own. Validation computes only the loss.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from heedful.data.batches import Batch, Batches
 from heedful.data.store import Store
 from heedful.training.schedule import learning_rate
 
-IGNORED = -100  # a label that does not count, by the Trainer's convention
+IGNORED = -100  # label that the Trainer ignores
 
 
 def as_inputs(batch: Batch) -> dict[str, Tensor]:
@@ -41,7 +41,7 @@ def as_inputs(batch: Batch) -> dict[str, Tensor]:
 
 
 class InOrder(torch.utils.data.IterableDataset[dict[str, Tensor]]):
-    """Batch 0, 1, 2, … as `heedful train` has them."""
+    """Batches 0, 1, 2, … in the order of `heedful train`."""
 
     def __init__(self, batches: Batches, steps: int) -> None:
         self.batches, self.steps = batches, steps
@@ -51,7 +51,7 @@ class InOrder(torch.utils.data.IterableDataset[dict[str, Tensor]]):
 
 
 class Validate(TrainerCallback):
-    """Writes the unsmoothed loss per token, every so many steps."""
+    """Writes the unsmoothed loss per token every few steps."""
 
     def __init__(self, batches: Batches, every: int, log: Path) -> None:
         self.batches = [batches[number] for number in range(batches.per_epoch)]
@@ -89,7 +89,7 @@ def main(directory: Path, plan: dict[str, Any], log: Path) -> None:
     shape = Shape(**plan["shape"])
     train, valid = (Batches(Store(directory / name), plan["batch_tokens"], seed=1) for name in ("train", "valid"))
     model = marian(shape)
-    # The rate is 1 times what the schedule says, and the schedule is Eq. 3; its first call is for step 1.
+    # The learning rate is 1 × the schedule, which is Eq. 3; its first call is for step 1.
     optimizer = torch.optim.Adam(model.parameters(), lr=1.0, betas=(0.9, 0.98), eps=1e-9, fused=True)
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer,

@@ -1,7 +1,7 @@
-"""Tables that every benchmark writes and docs/results/performance.md shows, with how they were measured.
+"""Benchmark tables as JSON and Markdown, with the circumstances of the measurement.
 
 A file has a list of them: {"title", "measured": {"commit", "versions", "threads", "data", "when"}, "columns", "rows",
-"notes"}; whatever else a benchmark wants to keep of its raw figures stands beside these.
+"notes"}; benchmarks may add raw figures.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Table = dict[str, Any]
 
 
 def measured(threads: int, data: str, versions: Mapping[str, str]) -> dict[str, Any]:
-    """The circumstances: a figure without them is worth nothing."""
+    """Return the circumstances of a measurement: commit, versions, threads, data, date."""
     return {
         "commit": commit(ROOT),
         "versions": {"python": platform.python_version(), **versions},
@@ -32,7 +32,7 @@ def measured(threads: int, data: str, versions: Mapping[str, str]) -> dict[str, 
 
 
 def commit(root: Path) -> str:
-    """The newest commit, from git's own notes: no program is needed. What is not committed does not show."""
+    """Return the newest commit, read from git's files without the git program; uncommitted changes do not show."""
     try:
         return (root / ".git" / "logs" / "HEAD").read_text(encoding="utf-8").splitlines()[-1].split()[1][:10]
     except (OSError, IndexError):
@@ -49,7 +49,7 @@ def processor(cpuinfo: Path) -> str:
 
 
 def markdown(table: Table) -> str:
-    """The table, its notes and its circumstances."""
+    """Return the table, its notes and its circumstances as Markdown."""
     lines = ["| " + " | ".join(table["columns"]) + " |", "|---" * len(table["columns"]) + "|"]
     lines += ["| " + " | ".join(str(cell) for cell in row) + " |" for row in table["rows"]]
     if table["notes"]:
@@ -70,7 +70,7 @@ def show(tables: Iterable[Table]) -> None:
 
 
 def write(tables: list[Table], path: Path | None) -> None:
-    """On stdout, and as JSON where a path is given."""
+    """Print the tables, and write them as JSON if a path is given."""
     show(tables)
     if path is not None:
         path.write_text(json.dumps(tables, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

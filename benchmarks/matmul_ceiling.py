@@ -1,11 +1,10 @@
-"""The machine's own ceiling: the matrix products that a training step cannot do without, and nothing else.
+"""Upper bound of training speed: only the matrix products of a training step.
 
-Forward, then the two of the backward pass: of each projection at the positions of the batch, of each attention (scores
-and sums), and of the logits of real target tokens, as padding has none. Padding is the batch's, not a contender's; who
-leaves it out of the projections too has a ceiling that is higher by as much, which is measured beside.
-Every product has a matrix of its own, laid out as torch keeps it, because a model has; the other operand is shared
-by those of its size, and so mostly in the cache, as a step's newest states are. Results are thrown away into memory
-that is kept: pages that the system takes and gives again are no products.
+It includes the forward product and the two backward products of each projection, of each attention (scores and weighted
+sums), and of the logits of real target tokens. A toolkit that also skips padding in the projections has a higher bound,
+which is measured too. Every product has its own weight matrix in torch's layout, as in a model. The other operand is
+shared by products of the same size and so mostly cached, like the newest states of a step. Results go to preallocated
+memory, so that page faults are not measured.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from training_task import Rows, Shape, Task
 
 
 class Product(NamedTuple):
-    """x (m × k) times a matrix (k × n), for each of `batch`."""
+    """A batched product: x (m × k) times a matrix (k × n)."""
 
     batch: int
     m: int
@@ -27,7 +26,7 @@ class Product(NamedTuple):
 
 
 def products(shape: Shape, rows: Rows, padded: bool) -> list[Product]:
-    """Those of the forward pass, in its order; not `padded`: all but attention's are of real tokens only."""
+    """Return the products of the forward pass in order; unless `padded`, projections cover only real tokens."""
     B, S = rows.source.shape
     T = rows.target_in.shape[1]
     sources, targets = (B * S, B * T) if padded else (rows.source_tokens, rows.tokens)
@@ -44,7 +43,7 @@ def products(shape: Shape, rows: Rows, padded: bool) -> list[Product]:
 
 
 def _projections(shape: Shape, queries: int, keys: int) -> list[Product]:
-    """Queries and output at one side's positions, keys and values at the other's."""
+    """Return the projections: queries and output at one side's positions, keys and values at the other's."""
     d = shape.d_model
     return [Product(1, queries, d, d)] * 2 + [Product(1, keys, d, d)] * 2
 
@@ -59,7 +58,7 @@ def _feed_forward(shape: Shape, positions: int) -> list[Product]:
 
 
 def matrix_products(task: Task, padded: bool = True) -> Callable[[int], float]:
-    """`step(i)`: all the products of a step on batch i; there is no loss to tell."""
+    """Return `step(i)`, which computes all products of a training step on batch i."""
     lists = [products(task.shape, rows, padded) for rows in task.batches]
     inputs = {one.batch * one.m * one.k for ones in lists for one in ones}
     states = {size: torch.randn(size) for size in inputs}
@@ -70,7 +69,7 @@ def matrix_products(task: Task, padded: bool = True) -> Callable[[int], float]:
     def step(i: int) -> float:
         for place, one in enumerate(lists[i]):
             x, w = states[one.batch * one.m * one.k].view(one.batch, one.m, one.k), matrices[_key(place, one)]
-            if one.batch == 1:  # a plain product is what a projection is
+            if one.batch == 1:  # a projection is a plain matrix product
                 x, w = x[0], w[0]
             y = x @ w.mT
             y @ w
@@ -81,5 +80,5 @@ def matrix_products(task: Task, padded: bool = True) -> Callable[[int], float]:
 
 
 def _key(place: int, one: Product) -> tuple[int, ...]:
-    """The matrices of a model are the same for every batch; what attention multiplies has the batch's size."""
+    """Return the cache key: weights are the same for every batch, attention operands have the batch's size."""
     return place, one.batch, one.n, one.k

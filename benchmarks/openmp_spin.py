@@ -1,4 +1,4 @@
-"""What the spin count of OpenMP's threads costs on an idle machine, and what it saves beside one busy process.
+"""Effect of the OpenMP spin count on an idle machine and beside a busy process.
 
 python benchmarks/openmp_spin.py [--rounds 4] [--turns 3] [--spins 1000 10000 …] [--quick]
 
@@ -32,7 +32,7 @@ from training_task import Shape, Task, read_task, write_task
 OUT = DOCS / "performance-threads.json"
 THREADS = 2
 SPINS = (0, 1_000, 2_000, 5_000, 10_000, 30_000)
-DEFAULT = -1  # libgomp's own choice: 300,000, with no more threads than cores
+DEFAULT = -1  # libgomp's default, 300,000, if there are no more threads than cores
 SHAPES = (Shape(3, 256, 1_024, 4, 8_000), Shape(2, 128, 512, 4, 8_000))
 TASKS = tuple(
     f"{task}, d_model {shape.d_model}"
@@ -40,14 +40,14 @@ TASKS = tuple(
     for shape in SHAPES
 )
 BEAM, ALPHA, TOGETHER, MAX_EXTRA = 4, 0.6, 32, 2
-DISTURBED = 0.1  # the share of one core that other processes may use in a turn
+DISTURBED = 0.1  # fraction of one core that other processes may use during a turn
 VARIABLES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")  # the workers must not inherit them
 
 
 class Turn(NamedTuple):
-    units: int  # updates, or calls of the search
+    units: int  # updates or search calls
     seconds: float
-    processor: float  # seconds of all threads
+    processor: float  # CPU seconds of all threads
 
 
 Turns = dict[tuple[str, bool, int], list[Turn]]  # by task, whether beside a busy process, and spin count
@@ -79,7 +79,7 @@ class Worker:
         return Turn(*json.loads(line))
 
     def undisturbed(self, task: str, seconds: float, busy: subprocess.Popen[bytes] | None, deadline: float) -> Turn:
-        """A turn in which no other process used the processor; after the deadline, the turn as it is."""
+        """Return a turn in which no other process used the CPU; after the deadline, any turn."""
         while True:
             while (found := others(0.2, busy)) > DISTURBED and time.monotonic() < deadline:
                 time.sleep(0.2)
@@ -97,9 +97,9 @@ class Worker:
 
 
 def used(without: subprocess.Popen[bytes] | None) -> float:
-    """Processor seconds of the whole machine, stolen time included, without those of one process."""
+    """Return the CPU seconds of the whole machine, including stolen time, except those of one process."""
     counts = [int(count) for count in Path("/proc/stat").read_text(encoding="utf-8").split()[1:9]]
-    ticks = sum(counts) - counts[3] - counts[4]  # without idle, and without waiting for the disk
+    ticks = sum(counts) - counts[3] - counts[4]  # without idle and I/O wait
     if without:
         fields = Path(f"/proc/{without.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
         ticks -= int(fields[11]) + int(fields[12])
@@ -107,14 +107,14 @@ def used(without: subprocess.Popen[bytes] | None) -> float:
 
 
 def others(seconds: float, without: subprocess.Popen[bytes] | None) -> float:
-    """The share of one core in use now."""
+    """Return the fraction of one core in use now."""
     before = used(without)
     time.sleep(seconds)
     return (used(without) - before) / seconds
 
 
 def work(directory: Path) -> None:
-    """The process of a worker: do each line's task for its seconds, and answer with a Turn."""
+    """Run a worker process: run each requested task for its duration and answer with a Turn."""
     units = tasks(directory)
     for line in sys.stdin:
         task, seconds = json.loads(line)
@@ -126,7 +126,7 @@ def work(directory: Path) -> None:
 
 
 def tasks(directory: Path) -> dict[str, Callable[[], Any]]:
-    """One unit of work of each task. The models are random: every setting does the same work."""
+    """Return one unit of work per task. The models are random, so every setting does the same work."""
     import torch
 
     from heedful.decoding.search import beam_search
@@ -148,7 +148,7 @@ def tasks(directory: Path) -> dict[str, Callable[[], Any]]:
 
 @contextmanager
 def busy_process() -> Iterator[subprocess.Popen[bytes]]:
-    loop = f"import os\nwhile os.getppid() == {os.getpid()}: pass"  # ends with this process, however that ends
+    loop = f"import os\nwhile os.getppid() == {os.getpid()}: pass"  # ends when this process ends
     process = subprocess.Popen([sys.executable, "-c", loop])
     try:
         time.sleep(0.5)
@@ -182,7 +182,7 @@ def take_turns(
     options: argparse.Namespace,
     turns: Turns,
 ) -> None:
-    """Idle in many short turns, because 3 % matter; beside a busy process in one long turn, over many time slices."""
+    """Measure idle speed in many short turns, because 3 % matters, and busy speed in one long turn."""
     count, seconds = (options.turns, options.seconds) if busy is None else (1, 3 * options.seconds)
     spins = list(workers)
     for task in TASKS:
@@ -194,13 +194,13 @@ def take_turns(
 
 
 def idle_ratio(turns: Turns, task: str, spin: int) -> float:
-    """Speed against the default's: the median over turns."""
+    """Return the speed relative to the default: the median over turns."""
     both = zip(turns[task, False, spin], turns[task, False, DEFAULT], strict=True)
     return statistics.median((a.units / a.seconds) / (b.units / b.seconds) for a, b in both)
 
 
 def busy_ratio(turns: Turns, task: str, spin: int) -> float:
-    """Speed beside a busy process, over all turns, against the default's on an idle machine."""
+    """Return the speed beside a busy process over all turns, relative to the default on an idle machine."""
     beside, idle = turns[task, True, spin], turns[task, False, DEFAULT]
     speed = sum(turn.units for turn in beside) / sum(turn.seconds for turn in beside)
     return speed / statistics.median(turn.units / turn.seconds for turn in idle)
@@ -228,7 +228,7 @@ def table(turns: Turns, spins: list[int], rounds: int) -> Table:
 
 
 def flags() -> str:
-    """The vector instructions of this processor."""
+    """Return the vector instruction sets of this CPU."""
     lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     every = next((line.split() for line in lines if line.startswith("flags")), [])
     return " ".join(flag for flag in every if flag in ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16"))
@@ -247,13 +247,15 @@ def main() -> None:
         return
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=4)
-    parser.add_argument("--turns", type=int, default=3, help="of each process in a round, on the idle machine")
-    parser.add_argument("--seconds", type=float, default=0.4, help="of a turn; three times as long beside another")
+    parser.add_argument("--turns", type=int, default=3, help="turns per process and round on the idle machine")
+    parser.add_argument(
+        "--seconds", type=float, default=0.4, help="seconds per turn; three times as long beside a busy process"
+    )
     parser.add_argument(
         "--patience", type=float, default=300, help="seconds in which disturbed turns are repeated (300)"
     )
     parser.add_argument("--spins", type=int, nargs="+", default=list(SPINS))
-    parser.add_argument("--quick", action="store_true", help="a smoke run: no file unless --out")
+    parser.add_argument("--quick", action="store_true", help="smoke test; writes no file unless --out is given")
     parser.add_argument("--out", type=Path, help=f"({OUT.name})")
     options = parser.parse_args()
     if options.quick:

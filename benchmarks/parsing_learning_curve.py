@@ -2,11 +2,11 @@
 
 python benchmarks/parsing_learning_curve.py TREEBANK [--runs runs/parsing] [--together 2]
 
-TREEBANK has the .mrg files (docs/results/parsing.md says where from). Every run is recipes/treebank-parsing.toml, with
-the same steps, on every 8th, 4th, 2nd tree, or all; a smaller part is within the larger ones. Runs go side by side, one
-thread each, which is faster than one after the other on all cores. Call it again after an interruption: what is
-finished is not done again, and what has begun goes on. Writes docs/results/parsing.json after each run, and from it, as
-benchmarks/parsing_page.py does, the table of docs/results/parsing.md and its picture.
+TREEBANK contains the .mrg files (see docs/results/parsing.md). Every run uses recipes/treebank-parsing.toml with the
+same number of steps on every 8th, 4th, 2nd tree, or all; smaller subsets are contained in larger ones. Runs are
+parallel with one thread each, which is faster than one after the other on all cores. After an interruption, run it
+again: finished runs are kept and started runs resume. Writes docs/results/parsing.json after each run, and the table
+and figure of docs/results/parsing.md.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def main() -> None:
     parser.add_argument("--runs", type=Path, default=ROOT / "runs" / "parsing")
     parser.add_argument("--together", type=int, default=2, help="number of parallel runs, one thread each")
     parser.add_argument("--steps", type=int, default=settings.training.steps, help="default: the recipe's")
-    parser.add_argument("--docs", type=Path, default=parsing_page.DOCS, help="where parsing.json and parsing.md are")
+    parser.add_argument("--docs", type=Path, default=parsing_page.DOCS, help="directory of parsing.json and parsing.md")
     options = parser.parse_args()
     runs = options.runs.absolute()
     runs.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""How much memory a computation holds at its peak. Imports torch alone: it also runs where heedful is not installed."""
+"""Peak tensor memory of a computation. Imports only torch, so that it also runs without heedful."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch.profiler import ProfilerActivity, profile
 
 
 def peak_allocated_bytes(compute: Callable[[], object]) -> int:
-    """Most bytes of tensors held at a time that were not before: the largest running sum of the profiler's notes."""
+    """Return the peak bytes of newly allocated tensors: the largest running sum of the profiler's events."""
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as watched:
         compute()
     results: Any = watched.profiler.kineto_results  # type: ignore[union-attr]

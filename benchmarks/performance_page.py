@@ -1,9 +1,9 @@
-"""The tables in docs/results/performance.md, and its pictures, from what the benchmarks wrote.
+"""Write the tables and figures of docs/results/performance.md from the benchmarks' JSON files.
 
 python benchmarks/performance_page.py
 
-Each `<!-- fill: NAME -->` up to its `<!-- end -->` gets the tables of NAME's file; the words around are written by
-hand. A file that is not there is said not to have been measured.
+The text between `<!-- fill: NAME -->` and `<!-- end -->` is replaced by the tables of NAME's file; the rest is written
+by hand. A missing file is reported as not measured.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ PICTURES = {
         ("images/growth-corpus.svg", "Time and memory of preparation and first step by corpus size"),
     ],
 }
-# Names of training_peers.py, which is not imported: a page can be made where no torch is.
+# Names from training_peers.py, which is not imported so that the page can be written without torch.
 OURS, CEILINGS = "heedful", ("matrix products only", "matrix products, no padding")
 OUR_COLOUR, PEER_COLOUR, CEILING_COLOUR = "#1f4e9c", "#9aa5b1", "#c1272d"
 _PLACE = re.compile(r"(<!-- fill: ([\w-]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
 
 def filled(page: str, found: dict[str, list[Table]]) -> str:
-    """The page with every place filled from the tables that are there."""
+    """Return the page with every marked place filled from the available tables."""
     return _PLACE.sub(lambda place: f"{place[1]}{block(place[2], found.get(place[2], []))}\n{place[4]}", page)
 
 
@@ -52,7 +52,7 @@ def places(page: str) -> list[str]:
 
 
 def block(name: str, tables: list[Table]) -> str:
-    """What stands in a place: its pictures, and each table under its title."""
+    """Return the content of a place: its figures, and each table under its title."""
     if not tables:
         return NOT_RUN
     require_one_processor(tables)
@@ -73,7 +73,7 @@ def draw_training(tables: list[Table], path: Path) -> None:
 
 
 def _bars(axes: Any, raw: dict[str, Any]) -> None:
-    """A bar a contender, with a line from the slowest round to the fastest; the ceiling is a line across all."""
+    """Draw one bar per toolkit with a line from the slowest to the fastest round, and the upper bound as a line."""
     tokens = raw["tokens"]
     seconds = {name: result["seconds"] for name, result in raw["results"].items()}
     speed = {name: tokens / statistics.median(times) for name, times in seconds.items()}
@@ -151,5 +151,5 @@ def write(docs: Path = DOCS) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--docs", type=Path, default=DOCS, help="where performance*.json and performance.md are")
+    parser.add_argument("--docs", type=Path, default=DOCS, help="directory of performance*.json and performance.md")
     write(parser.parse_args().docs)

@@ -1,13 +1,13 @@
-"""Scores a finished run, and enters it in docs/results/results.json and docs/results/results.md.
+"""Score a finished run and record it in docs/results/results.json and docs/results/results.md.
 
 python benchmarks/record_result.py RECIPE.toml RUN --data-root DIR [--commit HASH] [--note TEXT] [--alpha A]
 python benchmarks/record_result.py none RUN --data-root DIR          a run from text files, without a recipe
 
-To be run where RUN was trained: the processor is read from this machine; times, tokens and curves are from the run's
-log. The validation and test sets are scored by `heedful evaluate`, once: a model that is entered already keeps its
-scores. Training does not depend on the length penalty, so a run may be scored with one that was chosen afterwards
-(--alpha), on the validation text. Runs of a recipe with other seeds stand beside each other, and the page has their
-mean; a run with a seed that is there takes its place. benchmarks/results_page.py writes the page.
+Run it on the machine that trained RUN, because it records this machine's CPU; times, tokens and curves come from the
+run's log. `heedful evaluate` scores the validation and test sets once; a recorded model keeps its scores. Training does
+not depend on the length penalty, so --alpha may be chosen afterwards, on the validation text. Runs with different seeds
+are recorded separately, and the page shows their mean; a run with a known seed replaces the old one.
+benchmarks/results_page.py writes the page.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from heedful.training.run_log import read_log
 
 ROOT = Path(__file__).parents[1]
 NONE = "none"
-# The test sets of a corpus that has more than one. Their files are named as the training text's, "train" replaced.
+# The test sets of corpora with more than one. Their file names replace "train" in those of the training text.
 TEST_SETS = {"multi30k": ("test_2016_flickr", "test_2017_flickr", "test_2017_mscoco")}
 SIDES = ("source", "target", "valid_source", "valid_target")
 
@@ -48,7 +48,7 @@ Entry = dict[str, Any]
 
 
 def heedful(*arguments: str | Path) -> str:
-    """What the program prints, in a process of its own."""
+    """Run heedful in a subprocess and return its output."""
     command = [sys.executable, "-m", "heedful", *map(str, arguments)]
     done = subprocess.run(command, stdout=subprocess.PIPE, check=False)
     if done.returncode:
@@ -59,7 +59,7 @@ def heedful(*arguments: str | Path) -> str:
 def entry_of(
     recipe_file: Path | None, run: RunDirectory, data: Path, commit: str, note: str = "", alpha: float | None = None
 ) -> Entry:
-    """All that is known of a run, but for its scores. `data` is the folder that has the corpora."""
+    """Return the facts about a run, without scores. `data` is the directory of the corpora."""
     recipe, store = run.recipe(), Store(run.data / "training")
     if alpha is not None:
         recipe = replace(recipe, decoding=replace(recipe.decoding, alpha=alpha))
@@ -90,27 +90,29 @@ def entry_of(
 
 
 def named(paths: tuple[str, ...], data: Path) -> str:
-    """A side's one file, as docs/reference/data.md names it."""
+    """Return the single file of a side, as named in docs/reference/data.md."""
     (path,) = paths
     try:
         return Path(path).relative_to(data).as_posix()
     except ValueError:
-        raise SystemExit(f"The run was trained on {path}, which is not below {data}: give its --data-root.") from None
+        raise SystemExit(f"The run was trained on {path}, which is not below {data}. Pass its --data-root.") from None
 
 
 def require_text(run: RunDirectory, recipe: Recipe) -> None:
-    """The digests below are worth something only if the files are still those that the run has read."""
+    """Raise unless the text files are still those that the run was trained on."""
     sides = {
         "training": (recipe.data.source, recipe.data.target),
         "validation": (recipe.data.valid_source, recipe.data.valid_target),
     }
     for name, files in sides.items():
         if Corpus.of(*files, name).digest() != Store(run.data / name).facts["text"]:
-            raise SystemExit(f"The {name} text, {files[0][0]} and {files[1][0]}, is not what {run.path} has read.")
+            raise SystemExit(
+                f"The {name} text, {files[0][0]} and {files[1][0]}, has changed since {run.path} was trained."
+            )
 
 
 def _given(recipe_file: Path | None, recipe: Recipe, data: Path) -> Settings:
-    """What was written for the run: a recipe, or its files alone. A vocabulary's size that was chosen stays so."""
+    """Return the settings given for the run: a recipe, or only its files. A chosen vocabulary size is kept."""
     if recipe_file is None:
         given: Settings = {"data": {side: getattr(recipe.data, side) for side in SIDES}}
     else:
@@ -119,14 +121,14 @@ def _given(recipe_file: Path | None, recipe: Recipe, data: Path) -> Settings:
 
 
 def settings_beside(given: Settings, recipe: Recipe, size: CorpusSize) -> Settings:
-    """What the run has set otherwise than it was given or would be chosen: its --set."""
+    """Return the run's --set options: the settings that differ from the given and the chosen ones."""
     chosen = autoconfig.choose(given, size, gpu=False)
     own: Settings = {}
     for key, (_, value) in recipes.differences(recipes.build(autoconfig.apply(given, chosen)), recipe).items():
         section, _, name = key.partition(".")
         if (section, name) in recipes.PATHS:
-            raise SystemExit(f"{key} is {value} in the run, but not in the recipe. Is it a run of this recipe?")
-        if name == "steps" or name not in MAY_CHANGE:  # the others change nothing of what is learnt
+            raise SystemExit(f"{key} is {value} in the run but not in the recipe. Is this a run of the recipe?")
+        if name == "steps" or name not in MAY_CHANGE:  # other keys do not affect the trained model
             own.setdefault(section, {})[name] = value
     return own
 
@@ -156,8 +158,10 @@ def training_facts(run: RunDirectory, recipe: Recipe, store: Store) -> Entry:
     described = json.loads((run.model / "config.json").read_text(encoding="utf-8"))
     history, vocab_size = described["history"], described["model"]["vocab_size"]
     if history["steps"] != last["step"]:
-        raise SystemExit(f"{run.model} is of step {history['steps']}, the log of {last['step']}: let the run finish.")
-    # A line of the log is written before the validation at its step, which belongs to the time.
+        raise SystemExit(
+            f"{run.model} is from step {history['steps']} but the log ends at step {last['step']}. Let the run finish."
+        )
+    # A log line is written before the validation of its step, whose time counts too.
     after = [entry["seconds"] for entry in entries if entry["kind"] == "valid" and entry["step"] == last["step"]]
     shapes = training_shapes(store.buckets, recipe.training)
     done = replace(recipe, training=replace(recipe.training, steps=last["step"]))
@@ -176,7 +180,7 @@ def training_facts(run: RunDirectory, recipe: Recipe, store: Store) -> Entry:
 
 
 def machine_facts(run: RunDirectory) -> Entry:
-    """Threads and torch as the run's last checkpoint has them; the processor of this machine."""
+    """Return threads and torch version from the run's last checkpoint, and this machine's CPU."""
     state = run.checkpoint(run.steps()[-1]) / "state.json"
     facts = json.loads(state.read_text(encoding="utf-8"))["facts"]
     return {
@@ -195,20 +199,20 @@ def processor(cpuinfo: Path) -> str:
 
 
 def curve(run: RunDirectory) -> list[Entry]:
-    """Validation loss and greedy BLEU over the steps."""
+    """Return validation loss and greedy BLEU by step."""
     found = [entry for entry in read_log(run.log) if entry["kind"] == "valid"]
     return [{"step": entry["step"], "nll": round(entry["nll"], 4), "bleu": round(entry["bleu"], 2)} for entry in found]
 
 
 def digest(path: Path) -> str:
     if not path.is_file():
-        raise SystemExit(f"There is no file {path}.")
+        raise SystemExit(f"File {path} does not exist.")
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def held_out(texts: dict[str, str]) -> dict[str, tuple[str, str]]:
-    """Name → source and reference."""
+    """Return name → (source, reference) of the validation and test sets."""
     source, target = texts["source"], texts["target"]
     names = TEST_SETS.get(Path(source).parts[0], ("test",))
     return {name: (source.replace("/train.", f"/{name}."), target.replace("/train.", f"/{name}.")) for name in names}
@@ -219,7 +223,7 @@ def _names(sets: dict[str, tuple[str, str]]) -> list[str]:
 
 
 def scored(run: RunDirectory, data: Path, entry: Entry) -> Entry:
-    """The scores of the averaged model by set, the validation text first."""
+    """Return the scores of the averaged model per set, validation first."""
     texts = {side: named(getattr(run.recipe().data, side), data) for side in SIDES}
     sets = {"val": (texts["valid_source"], texts["valid_target"]), **held_out(texts)}
     scores = {}
@@ -233,7 +237,7 @@ def scored(run: RunDirectory, data: Path, entry: Entry) -> Entry:
 
 
 def entered(content: Entry, entry: Entry) -> Entry:
-    """The content with the run in it, in place of one of the same name and seed."""
+    """Return the content with the run added, replacing one with the same name and seed."""
     others = [one for one in content["runs"] if key(one) != key(entry)]
     return {"runs": sorted([*others, entry], key=key)}
 
@@ -243,7 +247,7 @@ def key(entry: Entry) -> tuple[str, int]:
 
 
 def known_scores(content: Entry, entry: Entry) -> Entry | None:
-    """Those of the same model and search on the same files, where they are there."""
+    """Return recorded scores of the same model, search settings and files, if any."""
 
     def facts(run: Entry) -> list[Any]:
         return [run["model"], run["files"], run["tokenize"], run["settings"]["decoding"]]
@@ -252,27 +256,29 @@ def known_scores(content: Entry, entry: Entry) -> Entry | None:
 
 
 def commit_here() -> str:
-    """HEAD, and whether the program differs from it."""
+    """Return HEAD, and whether the source has uncommitted changes."""
 
     def git(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(["git", "-C", str(ROOT), *arguments], capture_output=True, text=True, check=False)
 
     head = git("rev-parse", "HEAD")
     if head.returncode:
-        raise SystemExit("This is no git repository: give the --commit that the run was trained with.")
+        raise SystemExit("This is not a git repository. Pass the --commit that the run was trained with.")
     changed = git("diff", "--quiet", "HEAD", "--", "src").returncode
     return head.stdout.strip() + (" with changes" if changed else "")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Enters a finished run in docs/results/results.md.")
+    parser = argparse.ArgumentParser(description="Record a finished run in docs/results/results.md.")
     parser.add_argument("recipe", help=f'a recipe of recipes/, or "{NONE}"')
     parser.add_argument("run", type=Path)
-    parser.add_argument("--data-root", type=Path, required=True, help="has data/, as for heedful train")
-    parser.add_argument("--commit", help='that the run was trained with (default: HEAD; "": not known)')
-    parser.add_argument("--note", default="", help="what else to know of the run, for example of its time")
+    parser.add_argument(
+        "--data-root", type=Path, required=True, help="directory that contains data/, as for heedful train"
+    )
+    parser.add_argument("--commit", help='commit that the run was trained with (default: HEAD; "": unknown)')
+    parser.add_argument("--note", default="", help="note about the run, for example about its time")
     parser.add_argument("--alpha", type=float, help="length penalty to score with (default: the run's own)")
-    parser.add_argument("--docs", type=Path, default=results_page.DOCS, help="where results.json and results.md are")
+    parser.add_argument("--docs", type=Path, default=results_page.DOCS, help="directory of results.json and results.md")
     options = parser.parse_args()
     recipe_file = None if options.recipe == NONE else Path(options.recipe)
     run, data = RunDirectory(options.run.absolute()), options.data_root.absolute() / "data"

@@ -1,10 +1,10 @@
-"""How cost grows: a training step with the length of its sentences, and preparation with the size of the corpus.
+"""Scaling: cost of a training step by sentence length, and of preparation by corpus size.
 
 python benchmarks/scaling.py [all | lengths | corpus] [--pairs 10000 100000 …] [--threads 2] [--quick]
-python benchmarks/scaling.py draw       draws again what docs/results/performance-growth.json has
+python benchmarks/scaling.py draw       redraw the figures from docs/results/performance-growth.json
 
-Every figure comes from a fresh process. The corpus is the built-in pair's, each line with its own number in it: blocks
-of the same sentences otherwise, so that ten million pairs can be written in a minute. Writes
+Every value is measured in a fresh process. The corpus repeats blocks of the built-in pair with a running number in each
+line, so that ten million distinct pairs can be written in a minute. Writes
 docs/results/performance-growth.json, docs/results/images/growth-lengths.svg and docs/results/images/growth-corpus.svg.
 """
 
@@ -30,10 +30,10 @@ from markdown_tables import DOCS, Table, measured, write
 OUT = DOCS / "performance-growth.json"
 LENGTHS = (64, 128, 256, 512, 1024, 2048)
 STEP_TOKENS, STEP_PRESET, STEP_VOCABULARY = 4_096, "small", 8_000
-BLOCK = 20_000  # pairs of the grammar's own; the numbers make the rest different
+BLOCK = 20_000  # distinct pairs of the grammar; running numbers make the repetitions distinct
 MIB = 2**20
 GOAL_PAIRS, GOAL_FIRST_STEP = 500_000, 5.0  # a minute; seconds
-PHASES = {  # of `preparation.begin`: what is wrapped, and how it is called in the table
+PHASES = {  # parts of `preparation.begin`: wrapped function → name in the table
     "heedful.text.corpus.Corpus.count": "counting",
     "heedful.training.preparation.learn": "learning the tokenizer",
     "heedful.text.corpus.Corpus.digest": "digest",
@@ -42,7 +42,7 @@ PHASES = {  # of `preparation.begin`: what is wrapped, and how it is called in t
 
 
 def timed_step(length: int, threads: int, repeats: int) -> dict[str, float]:
-    """The median time of an update of STEP_TOKENS tokens per side in sentences of one length."""
+    """Return the median time of an update with STEP_TOKENS tokens per side in sentences of one length."""
     import torch
     from training_memory import Case, batch_of
 
@@ -91,7 +91,7 @@ def lengths_table(threads: int, quick: bool) -> Table:
 
 
 def exponent(rows: list[list[str]], column: int) -> float:
-    """p where a column grows as (the first column)ᵖ, between the last two rows."""
+    """Return p such that a column grows as (first column)ᵖ between the last two rows."""
     (before, small), (after, large) = ((number(row[0]), number(row[column])) for row in rows[-2:])
     return math.log(large / small) / math.log(after / before)
 
@@ -101,7 +101,7 @@ def number(cell: str) -> float:
 
 
 def lines(pairs: int) -> Iterator[tuple[str, str]]:
-    """Different pairs, as many as wanted: each sentence of the block with its running number."""
+    """Yield the given number of distinct pairs: each sentence of a block with a running number."""
     from heedful import grammar
 
     block = [(pair.english, pair.german) for pair in grammar.pairs("train", min(BLOCK, pairs))]
@@ -124,7 +124,7 @@ def write_corpus(directory: Path, pairs: int) -> None:
 
 
 def settings(directory: Path, threads: int) -> dict[str, Any]:
-    """A small model: what is measured is what comes before its first step."""
+    """Return the settings of a small model; only the work before its first step is measured."""
     files = {"source": "train.en", "target": "train.de", "valid_source": "valid.en", "valid_target": "valid.de"}
     return {
         "data": {key: (str(directory / name),) for key, name in files.items()} | {"vocab_size": 8_000},
@@ -134,7 +134,7 @@ def settings(directory: Path, threads: int) -> dict[str, Any]:
 
 
 def prepare(directory: str, threads: int) -> dict[str, Any]:
-    """What `heedful train` does before it trains: times, and the most memory the process has held."""
+    """Prepare a corpus as `heedful train` does; return times and peak memory of the process."""
     from training_memory import most_resident
 
     from heedful.allocator import keep_memory
@@ -156,7 +156,7 @@ def prepare(directory: str, threads: int) -> dict[str, Any]:
 
 
 def watched(path: str) -> list[float]:
-    """Wraps a function or method where it is looked up; the list gets the seconds of each call."""
+    """Wrap a function or method, and append the seconds of each call to the returned list."""
     import importlib
 
     module, _, name = path.rpartition(".")
@@ -180,7 +180,7 @@ def watched(path: str) -> list[float]:
 
 
 def first_step(directory: Path) -> tuple[float, int]:
-    """Seconds from the start of `heedful train`, on text that is prepared, to the log's line of step 1; peak bytes."""
+    """Return the seconds from the start of `heedful train` on prepared text to step 1, and peak bytes."""
     run = directory / "run"
     begin = time.perf_counter()
     process = subprocess.Popen(
@@ -192,7 +192,7 @@ def first_step(directory: Path) -> tuple[float, int]:
     try:
         while not (log.exists() and b'"kind": "train"' in log.read_bytes()):
             if process.poll() is not None:
-                raise SystemExit(f"heedful train has ended with exit code {process.returncode} before its first step.")
+                raise SystemExit(f"heedful train exited with code {process.returncode} before its first step.")
             time.sleep(0.01)
         seconds = time.perf_counter() - begin
         status = Path(f"/proc/{process.pid}/status").read_text(encoding="utf-8")
@@ -256,18 +256,18 @@ def one(asked: dict[str, Any]) -> dict[str, Any]:
     return timed_step(**asked) if kind == "step" else prepare(**asked)
 
 
-Line = tuple[str, list[float], str]  # label, values, colour; a goal is drawn in grey, without points
+Line = tuple[str, list[float], str]  # label, values, colour; a goal is drawn in grey without markers
 BLUE, GREEN, RED, GREY = "#1f4e9c", "#1a7f37", "#c1272d", "#888888"
 
 
 def draw(x: list[float], panels: list[tuple[str, str, list[Line]]], across: str, path: Path) -> None:
-    """Panels side by side. Both axes are logarithmic, and ordinates have whole decades: what is flat looks flat."""
+    """Draw panels side by side with logarithmic axes over whole decades, so that constant curves look flat."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    pyplot.rcParams["svg.hashsalt"] = "heedful"  # the same picture from the same figures, byte for byte
+    pyplot.rcParams["svg.hashsalt"] = "heedful"  # the same data gives the same file, byte for byte
     figure, every = pyplot.subplots(1, len(panels), figsize=(5.4 * len(panels), 3.8))
     for axes, (title, unit, drawn) in zip(every, panels, strict=True):
         for label, y, colour in drawn:
@@ -331,7 +331,7 @@ def main() -> None:
     parser.add_argument("what", nargs="?", choices=("all", "lengths", "corpus", "draw"), default="all")
     parser.add_argument("--pairs", type=int, nargs="+", default=[10_000, 100_000, 1_000_000, 10_000_000])
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--quick", action="store_true", help="a smoke run: its figures mean nothing")
+    parser.add_argument("--quick", action="store_true", help="smoke test; the results are meaningless")
     parser.add_argument("--out", type=Path, default=OUT)
     options = parser.parse_args()
     sizes = [2_000, 4_000] if options.quick else options.pairs

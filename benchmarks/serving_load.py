@@ -1,10 +1,10 @@
-"""Requests a second, and how long they wait: `heedful serve` with both engines, beside LibreTranslate.
+"""Requests per second and latency of `heedful serve` with both engines, compared with LibreTranslate.
 
 python benchmarks/serving_load.py --model RUN [--clients 1 8 32] [--seconds 8] [--rounds 3] [--out FILE]
 
-All with the same model. They run one at a time, in turns. A client asks for one sentence of the built-in pair at a
-time, and for the next as soon as it is answered. LibreTranslate is measured where `make formats` has installed it
-(.venv-libretranslate), offline. Writes docs/results/performance-serving.json.
+All servers use the same model and run in turns, one at a time. Each client sends one sentence of the built-in pair at a
+time, and the next as soon as it gets the response. LibreTranslate is measured offline, if `make formats` has installed
+it (.venv-libretranslate). Writes docs/results/performance-serving.json.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ THEIRS = ROOT / ".venv-libretranslate" / "bin"
 class Round(NamedTuple):
     answered: int
     seconds: float
-    times: list[float]  # of each answer
+    times: list[float]  # latency per response
     refused: int
 
 
 class Contender(NamedTuple):
     name: str
-    command: list[str]  # {port} is put in
+    command: list[str]  # with a placeholder {port}
     environment: dict[str, str]
 
 
@@ -59,7 +59,7 @@ def ours(model: Path, engine: str) -> Contender:
 
 
 def libretranslate(model: Path, directory: Path) -> Contender | None:
-    """With packages of the same model in both directions: it wants two."""
+    """Return LibreTranslate with packages of the same model for both directions, because it needs two."""
     if not (THEIRS / "libretranslate").exists():
         return None
     environment = {
@@ -68,7 +68,7 @@ def libretranslate(model: Path, directory: Path) -> Contender | None:
         "XDG_DATA_HOME": str(directory),
         "XDG_CONFIG_HOME": str(directory),
     }
-    door = "http://127.0.0.1:9"  # whatever it would fetch, it does not
+    door = "http://127.0.0.1:9"  # no downloads
     environment |= {"http_proxy": door, "https_proxy": door, "no_proxy": "127.0.0.1"}
     packages = []
     for first, second in (("en", "de"), ("de", "en")):
@@ -83,7 +83,7 @@ def libretranslate(model: Path, directory: Path) -> Contender | None:
 
 @contextmanager
 def started(one: Contender) -> Iterator[int]:
-    """Its port, when it answers."""
+    """Start a server and yield its port when it responds."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -103,7 +103,7 @@ def started(one: Contender) -> Iterator[int]:
 
 
 def load(port: int, texts: list[str], clients: int, seconds: float) -> Round:
-    """Clients on connections of their own, each with another part of the texts."""
+    """Send requests from several clients, each with its own connection and part of the text."""
     times: list[float] = []
     refused = [0] * clients
     end = time.perf_counter() + seconds
@@ -177,7 +177,7 @@ def main() -> None:
         for number in range(options.rounds):
             for one in contenders:
                 with started(one) as port:
-                    load(port, texts, 4, 2)  # until it is warm
+                    load(port, texts, 4, 2)  # warm-up
                     for clients in options.clients:
                         found[one.name, clients].append(load(port, texts, clients, options.seconds))
             print(f"serving: {number + 1} of {options.rounds}", file=sys.stderr, flush=True)

@@ -1,9 +1,9 @@
-"""How long one sentence takes from a cold start: `heedful translate MODEL`, beside importing torch alone.
+"""Start-up time: one sentence with `heedful translate MODEL`, compared with importing torch alone.
 
 python benchmarks/startup_time.py MODEL [--repeats 15] [--sentence TEXT] [--out FILE]
 
-The two take turns, a fresh process each time. What is ours is the difference between neighbours: torch is imported
-in both. Writes docs/results/performance-startup.json. With --shares it says instead what our own time consists of.
+The two alternate, each in a fresh process. heedful's own time is the difference, because both import torch. Writes
+docs/results/performance-startup.json. With --shares, print the breakdown of heedful's own time instead.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from decoding_speed import versions
 from markdown_tables import DOCS, Table, measured, write
 
 OUT = DOCS / "performance-startup.json"
-GOAL = 0.7  # seconds over importing torch
+GOAL = 0.7  # seconds on top of importing torch
 TORCH, OURS, PYTHON = "import torch", "heedful translate", "python alone"
 
 
 @dataclass(frozen=True)
 class Taken:
     wall: float  # seconds
-    processor: float  # seconds of all its threads, user and system
+    processor: float  # CPU seconds of all threads, user and system
 
 
 def run(command: list[str]) -> Taken:
-    """One process from start to end."""
+    """Run one process and measure it."""
     begin = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     assert process.stderr is not None
@@ -49,7 +49,7 @@ def run(command: list[str]) -> Taken:
 
 
 def turns(commands: dict[str, list[str]], repeats: int) -> dict[str, list[Taken]]:
-    """Once each to fill the disk's cache, then in turns."""
+    """Run each once to fill the page cache, then alternate."""
     for command in commands.values():
         run(command)
     taken: dict[str, list[Taken]] = {name: [] for name in commands}
@@ -61,7 +61,7 @@ def turns(commands: dict[str, list[str]], repeats: int) -> dict[str, list[Taken]
 
 
 def over(taken: dict[str, list[Taken]]) -> list[Taken]:
-    """Ours over importing torch, a turn each."""
+    """Return heedful's time on top of importing torch, per turn."""
     both = zip(taken[OURS], taken[TORCH], strict=True)
     return [Taken(ours.wall - torch.wall, ours.processor - torch.processor) for ours, torch in both]
 
@@ -90,7 +90,7 @@ def _figures(seconds: list[float]) -> tuple[str, str]:
 
 
 def import_shares(command: list[str], most: int = 25) -> list[tuple[str, int]]:
-    """The packages that take longest to import, their own time in microseconds (python -X importtime)."""
+    """Return the packages with the longest import time of their own, in microseconds (python -X importtime)."""
     done = subprocess.run([command[0], "-X", "importtime", *command[1:]], capture_output=True, text=True, check=True)
     own: dict[str, int] = {}
     for line in done.stderr.splitlines():
@@ -105,7 +105,7 @@ def main() -> None:
     parser.add_argument("model", type=Path)
     parser.add_argument("--repeats", type=int, default=15)
     parser.add_argument("--sentence", default="The dog that I saw yesterday does not sleep.")
-    parser.add_argument("--shares", action="store_true", help="what is imported beside torch, and its time")
+    parser.add_argument("--shares", action="store_true", help="print the import time of packages other than torch")
     parser.add_argument("--out", type=Path, default=OUT)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:

@@ -1,11 +1,10 @@
-"""`heedful train` against Hugging Face's Seq2SeqTrainer: wall-clock until the same validation loss.
+"""Wall-clock time of `heedful train` and Hugging Face's Seq2SeqTrainer to the same validation loss.
 
 make bench, or: python benchmarks/time_to_loss.py [--repeats 2] [--steps 300] [--quick]
 
-Whole runs cannot take turns, so they follow each other in the order A B B A. Both have the same tokens, batches,
-shape, schedule, Adam and smoothed loss; the loss that they race to is the unsmoothed one, in nats per token,
-measured at the same steps. The loss to reach is the lowest that every run reached; where it falls between two
-validations, the time is interpolated. Writes docs/results/performance-end-to-end.json.
+Whole runs cannot alternate, so they run in the order A B B A. Both have the same tokens, batches, shape, schedule, Adam
+and smoothed loss. The target is the lowest unsmoothed validation loss, in nats per token, that every run reached;
+between two validations the time is interpolated. Writes docs/results/performance-end-to-end.json.
 """
 
 from __future__ import annotations
@@ -36,12 +35,12 @@ from heedful.text.tokenizer import learn
 HERE = Path(__file__).parent
 OURS, THEIRS = "heedful train", "Seq2SeqTrainer, Marian"
 VOCAB_SIZE, VALIDATION_PAIRS = 1_200, 300
-POLL = 0.05  # seconds between two looks at a log
+POLL = 0.05  # seconds between reads of a log
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What both sides are told."""
+    """The settings of both toolkits."""
 
     shape: Shape
     steps: int
@@ -54,17 +53,17 @@ class Plan:
 
 @dataclass
 class Run:
-    """Of one side; seconds since its process began."""
+    """One run of a toolkit; times are seconds since its process started."""
 
     side: str
-    start: float = 0.0  # the first step begins
+    start: float = 0.0  # start of the first step
     steps: list[int] = field(default_factory=list)
     losses: list[float] = field(default_factory=list)
-    walls: list[float] = field(default_factory=list)  # a validation has ended
-    validations: list[float] = field(default_factory=list)  # how long it took
+    walls: list[float] = field(default_factory=list)  # end of each validation
+    validations: list[float] = field(default_factory=list)  # duration of each validation
 
     def clocks(self) -> dict[str, list[float]]:
-        """The time of each validation by three clocks."""
+        """Return the time of each validation by three clocks."""
         spent = [sum(self.validations[: i + 1]) for i in range(len(self.walls))]
         return {
             "training alone": [wall - self.start - gone for wall, gone in zip(self.walls, spent, strict=True)],
@@ -74,7 +73,7 @@ class Run:
 
 
 def reached(times: Sequence[float], losses: Sequence[float], target: float) -> float:
-    """When the loss first was `target` or below, on straight lines between the validations."""
+    """Return when the loss first reached `target`, interpolated linearly between validations."""
     first = next(i for i, loss in enumerate(losses) if loss <= target)
     if first == 0:
         return times[0]
@@ -83,7 +82,7 @@ def reached(times: Sequence[float], losses: Sequence[float], target: float) -> f
 
 
 def prepare(directory: Path, pairs: int) -> int:
-    """Text for us, the same tokens as stores for the other side; one tokenizer, whose size is returned."""
+    """Write text for heedful and the same tokens as stores for the Trainer; return the vocabulary size."""
     splits = {"train": grammar.pairs("train", pairs), "valid": grammar.pairs("valid", VALIDATION_PAIRS)}
     texts = {name: [Pair(one.english, one.german) for one in ones] for name, ones in splits.items()}
     tokenizer = learn([side for pair in texts["train"] for side in pair], VOCAB_SIZE)
@@ -123,14 +122,14 @@ def their_command(data: Path, plan: Plan, log: Path) -> list[str]:
 
 
 def watched(command: list[str], log: Path, threads: int) -> Iterator[tuple[float, dict[str, Any]]]:
-    """Entries of the log of a process as they appear, each with the seconds since the process began."""
+    """Yield the log entries of a process as they appear, with the seconds since it started."""
     with tempfile.TemporaryFile("w+", encoding="utf-8") as said:
         began, seen = time.perf_counter(), 0
         environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
         process = subprocess.Popen(command, stdout=said, stderr=said, env=environment)
         running = True
         while running:
-            running = process.poll() is None  # before the last look, so that nothing is missed
+            running = process.poll() is None  # checked before the last read, so that nothing is missed
             lines = log.read_bytes().split(b"\n")[:-1] if log.exists() else []
             now = time.perf_counter() - began
             yield from ((now, json.loads(line)) for line in lines[seen:])
@@ -159,7 +158,7 @@ def race(side: str, data: Path, plan: Plan, directory: Path) -> Run:
 
 
 def order(repeats: int) -> list[str]:
-    """A B, B A, A B, …: what changes with time does as much to one side as to the other."""
+    """Return the order A B, B A, A B, …, which cancels linear drift of the machine."""
     return [side for i in range(repeats) for side in ((OURS, THEIRS) if i % 2 == 0 else (THEIRS, OURS))]
 
 
@@ -203,13 +202,17 @@ def installed() -> dict[str, str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", type=int, default=300, help="of every run (300)")
+    parser.add_argument("--steps", type=int, default=300, help="steps per run (300)")
     parser.add_argument("--every", type=int, default=30, help="steps between validations (30)")
-    parser.add_argument("--repeats", type=int, default=2, help="runs a side (2: A B B A)")
-    parser.add_argument("--pairs", type=int, default=20_000, help="of the built-in pair (20,000)")
-    parser.add_argument("--d-model", type=int, default=128, help="d_ff is four times as much, h a 32nd (128)")
+    parser.add_argument("--repeats", type=int, default=2, help="runs per toolkit (2: A B B A)")
+    parser.add_argument("--pairs", type=int, default=20_000, help="sentence pairs of the built-in pair (20,000)")
+    parser.add_argument(
+        "--d-model", type=int, default=128, help="d_model (128); d_ff is four times d_model, h is d_model / 32"
+    )
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="(all)")
-    parser.add_argument("--quick", action="store_true", help="ten steps a side; no file unless --out")
+    parser.add_argument(
+        "--quick", action="store_true", help="ten steps per toolkit; writes no file unless --out is given"
+    )
     parser.add_argument("--out", type=Path, help=f"({DOCS.relative_to(ROOT) / 'performance-end-to-end.json'})")
     options = parser.parse_args()
     try:

@@ -1,11 +1,11 @@
-"""Peak memory of a training step against sentence length: docs/results/memory.json, its tables and its figure.
+"""Peak memory of a training step by sentence length: docs/results/memory.json, its tables and figure.
 
 python benchmarks/training_memory.py            measures, a fresh process for each figure, then draws
 python benchmarks/training_memory.py processes  measures only what whole processes take, then draws
 python benchmarks/training_memory.py draw       draws again what docs/results/memory.json has
 
-The peak is exact: the profiler notes every allocation and every release, and their running sum has a largest value.
-Weights and gradients are allocated before, and count for nothing.
+The peak is exact: the largest running sum of the profiler's allocations and releases. Weights and gradients are
+allocated before and not counted.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ from heedful.training.trainer import Trainer
 
 DOCS = Path(__file__).parents[1] / "docs" / "results"
 LENGTHS = (64, 128, 256, 512, 1024, 2048, 4096)
-SPARSE = (64, 256, 1024, 4096)  # for bf16, which a CPU without instructions for it computes very slowly
-SMALL_VOCABULARY = 1_000  # a vocabulary so small that the layers are what is seen
+SPARSE = (64, 256, 1024, 4096)  # fewer lengths for bf16, which is very slow on a CPU without bf16 instructions
+SMALL_VOCABULARY = 1_000  # a small vocabulary, so that the layers dominate
 MIB = 2**20
 
 
 @dataclass(frozen=True)
 class Way:
-    """How a step is computed."""
+    """One way to compute a training step."""
 
     name: str
-    plain: bool = False  # every weight of every attention is held
+    plain: bool = False  # stores all attention weights
     checkpoint: bool = False  # training.checkpoint_activations
     bf16: bool = False  # training.precision
 
@@ -63,7 +63,7 @@ COLOURS = {PLAIN: "#c1272d", OURS: "#1f4e9c", BF16: "#1f4e9c", CHECKPOINT: "#1a7
 
 @dataclass(frozen=True)
 class Case:
-    """One step: a preset with a vocabulary, and so many sentences of one length."""
+    """One step: a preset, a vocabulary size, and a number of sentences of one length."""
 
     preset: str
     vocabulary: int
@@ -76,7 +76,7 @@ USUAL = [Case("base", 37_000, 32, 32), Case("base", 37_000, 1, 1024)]
 
 
 def batch_of(case: Case) -> Batch:
-    """Random tokens; the last eighth of each source is padding, so that the masks are in use."""
+    """Return random tokens; the last eighth of each source is padding, so that masks are used."""
     target = torch.randint(4, case.vocabulary, (case.sentences, case.length))
     source = target.clone()
     source[:, case.length - case.length // 8 :] = PAD
@@ -85,14 +85,14 @@ def batch_of(case: Case) -> Batch:
 
 
 def measure(way: Way, case: Case) -> dict[str, int]:
-    """Bytes of one forward and backward pass."""
+    """Return the peak bytes of one forward and backward pass."""
     torch.manual_seed(1)
     model = Transformer(presets.named(case.preset).model(case.vocabulary))
     model.checkpoint_activations = way.checkpoint
     for parameter in model.parameters():
         parameter.grad = torch.zeros_like(parameter)
     if way.plain:
-        attention._SHORT = case.length**2  # up to which `attention` is the plain formula
+        attention._SHORT = case.length**2  # longest sequence for which `attention` uses the plain formula
     batch = batch_of(case)
 
     def step() -> None:
@@ -109,10 +109,10 @@ def measure(way: Way, case: Case) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Process:
-    """Updates of 4,096 tokens per side in sentences of several lengths, as training computes them."""
+    """A process that runs updates of 4,096 tokens per side with several sentence lengths, as in training."""
 
     checkpoint: bool
-    own_pages: bool  # every block above 1 MiB from the system and back to it; otherwise kept, as `train` does
+    own_pages: bool  # return blocks above 1 MiB to the kernel; otherwise keep them, as `train` does
     preset: str = "small"
     vocabulary: int = 8_000
 
@@ -121,7 +121,7 @@ PROCESSES = [Process(checkpoint, own_pages) for own_pages in (False, True) for c
 
 
 def take(process: Process) -> dict[str, float]:
-    """What a process grows by at most from its first tiny update on (bytes), and its processor time (seconds)."""
+    """Return the peak growth of a process after a first tiny update (bytes) and its CPU time (seconds)."""
     if process.own_pages:
         ctypes.CDLL(None).mallopt(-3, MIB)  # M_MMAP_THRESHOLD
     else:
@@ -184,7 +184,7 @@ def peaks(measured: dict[str, Any], way: Way) -> Peaks:
 
 
 def exponent(line: Peaks, first: int = 1024, last: int = 4096) -> float:
-    """p where memory grows as lengthᵖ between two lengths."""
+    """Return p such that memory grows as lengthᵖ between two lengths."""
     return math.log(line[last] / line[first]) / math.log(last / first)
 
 
@@ -227,7 +227,7 @@ def processes_table(measured: dict[str, Any]) -> str:
 
 
 def write_tables(measured: dict[str, Any]) -> None:
-    """Between the marks of docs/results/memory.md; the words around them are written by hand."""
+    """Write the tables between the markers of docs/results/memory.md."""
     page = DOCS / "memory.md"
     text = page.read_text(encoding="utf-8")
     tables = {"lengths": sweep_table, "usual": usual_table, "processes": processes_table}
@@ -252,7 +252,7 @@ def draw(measured: dict[str, Any], path: Path) -> None:
         style = "--o" if way.bf16 else "-o"
         axes.plot(list(line), sizes, style, color=COLOURS[way], markersize=4, linewidth=1.8)
         label = f"{way.name}: {sizes[-1]:,.0f} MiB, $n^{{{exponent(line):.2f}}}$"
-        end, up = (LENGTHS[-1], sizes[-1]), -6 if way.bf16 else 5  # lines that end close to each other
+        end, up = (LENGTHS[-1], sizes[-1]), -6 if way.bf16 else 5  # avoid overlapping labels
         axes.annotate(label, end, (10, up), textcoords="offset points", va="center", color=COLOURS[way], fontsize=9)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")

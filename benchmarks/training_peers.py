@@ -1,7 +1,7 @@
-"""One training step of each contender: forward, loss with label smoothing, backward, Adam.
+"""One training step of each toolkit: forward, loss with label smoothing, backward, Adam.
 
 All have the same shape, batches, optimizer (torch's fused Adam) and smoothed loss. Each is used as its documentation
-shows; what is particular to one is said where it is built. `CONTENDERS` maps a name to the function that builds it.
+recommends. `CONTENDERS` maps a name to the function that builds it.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ OURS, CEILING, NO_PADDING = "heedful", "matrix products only", "matrix products,
 
 @dataclass(frozen=True)
 class Contender:
-    step: Step  # the loss of an update on batch i
-    model: nn.Module | None  # None: a ceiling has no weights
-    package: str  # whose version belongs to the figure
+    step: Step  # runs an update on batch i and returns its loss
+    model: nn.Module | None  # None: the upper bound has no weights
+    package: str  # package whose version is recorded
 
 
 def _ids(rows: Rows) -> tuple[Tensor, Tensor, Tensor]:
@@ -42,7 +42,7 @@ def _adam(model: nn.Module) -> torch.optim.Adam:
 def _trained(
     model: nn.Module, package: str, task: Task, loss_of: Callable[[Tensor, Tensor, Tensor], Tensor]
 ) -> Contender:
-    """The ordinary loop of PyTorch around a model."""
+    """Return a step with the usual PyTorch training loop."""
     optimizer, batches = _adam(model.train()), [_ids(rows) for rows in task.batches]
 
     def step(i: int) -> float:
@@ -56,7 +56,7 @@ def _trained(
 
 
 def heedful_step(task: Task) -> Contender:
-    """Everything that `heedful train` does in an update: dropout seeded a step, gradient's norm, checks."""
+    """Do everything that `heedful train` does in an update: seeded dropout, gradient norm, checks."""
     from heedful.allocator import keep_memory
     from heedful.config import ModelConfig, TrainingConfig
     from heedful.data.batches import Batch
@@ -79,7 +79,7 @@ def heedful_step(task: Task) -> Contender:
 
 
 class TorchTransformer(nn.Module):
-    """torch.nn.Transformer with what it leaves to its user: tied, scaled embeddings, sinusoids, the projection."""
+    """torch.nn.Transformer plus tied and scaled embeddings, sinusoids and the output projection."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
@@ -125,7 +125,7 @@ def torch_step(task: Task) -> Contender:
 
 
 def marian(shape: Shape) -> Any:
-    """Hugging Face's Marian in the paper's form: post-norm, ReLU, scaled and tied embeddings, sinusoids."""
+    """Return Hugging Face's Marian as in the paper: post-norm, ReLU, scaled and tied embeddings, sinusoids."""
     from transformers import MarianConfig, MarianMTModel
 
     config = MarianConfig(
@@ -153,7 +153,7 @@ def marian(shape: Shape) -> Any:
 
 
 def marian_step(task: Task) -> Contender:
-    """It has no smoothing of its own, so the loss is made from its logits, as its Trainer does."""
+    """Compute the smoothed loss from the logits, as the Trainer does, because the model has no smoothing."""
     model, shape = marian(task.shape), task.shape
 
     def loss(source: Tensor, target_in: Tensor, target_out: Tensor) -> Tensor:
@@ -164,8 +164,11 @@ def marian_step(task: Task) -> Contender:
 
 
 def x_transformers_step(task: Task) -> Contender:
-    """x-transformers as it comes: pre-norm, learned positions, a projection of its own, no label smoothing, dropout in
-    the feed-forward layers alone; it shifts the target itself."""
+    """Return a step of x-transformers with its defaults.
+
+    Pre-norm, learned positions, untied projection, no label smoothing, dropout only in the feed-forward layers. It
+    shifts the target itself.
+    """
     from x_transformers import XTransformer
 
     shape = task.shape
@@ -191,7 +194,7 @@ def x_transformers_step(task: Task) -> Contender:
 
 
 def joeynmt_step(task: Task) -> Contender:
-    """JoeyNMT's model, batches and loss; post-norm is a setting, and its one dropout is on attention weights too."""
+    """Return a step of JoeyNMT with post-norm; its dropout also applies to attention weights."""
     from joeynmt.batch import Batch
     from joeynmt.model import build_model
 
@@ -221,7 +224,7 @@ def joeynmt_step(task: Task) -> Contender:
     return _trained(model, "joeynmt", task, loss)
 
 
-_JOEYNMT_PAD = UNK  # its vocabulary begins with the unknown token, ours with padding
+_JOEYNMT_PAD = UNK  # its vocabulary starts with the unknown token, heedful's with padding
 
 
 def _joeynmt_vocabulary(size: int) -> Any:
@@ -233,7 +236,7 @@ def _joeynmt_vocabulary(size: int) -> Any:
 
 
 def _pad_second(ids: Tensor) -> Tensor:
-    """Padding and the unknown token change places."""
+    """Swap the ids of padding and the unknown token."""
     return torch.where(ids <= UNK, UNK - ids, ids)
 
 

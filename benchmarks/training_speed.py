@@ -1,11 +1,11 @@
-"""Training beside the peers, in speed and in memory: the same shape, batches and threads, taking turns in one run.
+"""Training speed and memory of several toolkits with the same shape, batches and threads.
 
 make bench, or: python benchmarks/training_speed.py [--rounds 5] [--data-root DIR] [--quick]
 
-Each contender is a process of its own (benchmark_worker.py). A round gives every contender the same batches, one
-contender after the other, in an order that changes from round to round; what is compared are medians over rounds.
-With --data-root the batches are Multi30k's, otherwise the built-in language pair's. Writes
-docs/results/performance.json, from which benchmarks/performance_page.py makes the page and the figure.
+Each toolkit runs in its own process (benchmark_worker.py). In each round all toolkits process the same batches, one
+after the other, in a changing order; medians over rounds are compared. With --data-root the batches are Multi30k's,
+otherwise the built-in language pair's. Writes docs/results/performance.json, from which benchmarks/performance_page.py
+makes the page and the figure.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ from heedful.text.tokenizer import learn
 HERE = Path(__file__).parent
 VOCABULARY, BATCH_TOKENS, BATCHES_A_ROUND = 8_000, 2_048, 4
 SHAPES = (Shape(3, 256, 1_024, 4, VOCABULARY), Shape(3, 512, 2_048, 8, VOCABULARY))
-ELSEWHERE = {"JoeyNMT": "BENCH_JOEYNMT"}  # variable with the interpreter of one that cannot live with the others
+ELSEWHERE = {
+    "JoeyNMT": "BENCH_JOEYNMT"
+}  # environment variable with the interpreter of a toolkit that needs its own environment
 COLUMNS = (
     *("", "target tokens/s", "range", "relative to the fastest peer", "share of the upper bound"),
     *("activations, MiB", "relative to the leanest peer", "parameters"),
@@ -45,7 +47,7 @@ MIB = 2**20
 
 
 class Worker:
-    """A contender's process."""
+    """The process of one toolkit."""
 
     def __init__(self, name: str, task: Path, threads: int) -> None:
         self.name = name
@@ -56,7 +58,7 @@ class Worker:
             stdout=subprocess.PIPE,
             stderr=self._errors,
             text=True,
-            # Threads that spin while they wait would take the next contender's time.
+            # Spinning threads would take CPU time from the next toolkit.
             env={**os.environ, "OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "passive"},
         )
 
@@ -68,7 +70,7 @@ class Worker:
             stdin.write(json.dumps({"what": what, **more}) + "\n")
             stdin.flush()
         except BrokenPipeError:
-            pass  # it has ended, and there will be no answer
+            pass  # the process has exited without an answer
         line = stdout.readline()
         if not line:
             raise ChildProcessError(self._last_words())
@@ -96,7 +98,7 @@ def interpreter(name: str) -> str:
 
 @dataclass
 class Result:
-    """What was measured of a contender."""
+    """The measurements of one toolkit."""
 
     versions: dict[str, str]
     parameters: int
@@ -105,7 +107,7 @@ class Result:
 
 
 def text(data_root: Path | None) -> tuple[list[Pair], int, str]:
-    """Pairs, the tokens that they support (the model's vocabulary is the same for both), and what they are."""
+    """Return the pairs, their vocabulary size (the model's is the same for both corpora) and a description."""
     if data_root is None:
         return [Pair(pair.english, pair.german) for pair in grammar.pairs("train", 10_000)], 1_200, "the built-in pair"
     source, target = (str(data_root / "data" / "multi30k" / f"train.{side}.gz") for side in ("en", "de"))
@@ -124,7 +126,7 @@ def batches(pairs: list[Pair], tokens: int, count: int) -> list[Rows]:
 
 
 def compare(shape: Shape, rows: list[Rows], rounds: int, threads: int) -> tuple[dict[str, Result], dict[str, str]]:
-    """Results by name, and the reasons of those that are left out."""
+    """Return the results by name, and why toolkits were skipped."""
     largest = max(range(len(rows)), key=lambda i: rows[i].target_out.size)
     with tempfile.TemporaryDirectory() as directory:
         write_task(Task(shape, rows), Path(directory))
@@ -144,7 +146,7 @@ def compare(shape: Shape, rows: list[Rows], rounds: int, threads: int) -> tuple[
 
 
 def started(workers: list[Worker], batches: int) -> tuple[dict[str, Result], dict[str, str]]:
-    """Those that take a first step, warmed up; the others with the reason."""
+    """Return the toolkits that run a first step, warmed up, and the others with the reason."""
     results, left_out = {}, {}
     for worker in workers:
         try:
@@ -161,7 +163,7 @@ def started(workers: list[Worker], batches: int) -> tuple[dict[str, Result], dic
 
 
 def rows_of(results: dict[str, Result], tokens: int) -> list[list[str]]:
-    """The cells of the table, the fastest first."""
+    """Return the rows of the table, fastest first."""
     middle = {name: statistics.median(result.seconds) for name, result in results.items()}
     rivals = peers(results)
     fastest = min((middle[name] for name in rivals), default=None)
@@ -211,10 +213,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5, help="(5)")
     widths = [shape.d_model for shape in SHAPES]
     parser.add_argument("--d-model", type=int, nargs="+", choices=widths, default=widths, help="(all)")
-    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="of every contender (all)")
-    parser.add_argument("--data-root", type=Path, help="has data/multi30k; otherwise the built-in pair is used")
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="batches per toolkit (all)")
+    parser.add_argument("--data-root", type=Path, help="directory with data/multi30k (default: use the built-in pair)")
     parser.add_argument(
-        "--quick", action="store_true", help="a minute: the small shape, two rounds; no file unless --out"
+        "--quick",
+        action="store_true",
+        help="small shape, two rounds, about a minute; writes no file unless --out is given",
     )
     parser.add_argument("--out", type=Path, help=f"({DOCS.relative_to(ROOT) / 'performance.json'})")
     options = parser.parse_args()

@@ -1,4 +1,4 @@
-"""What every contender of the benchmark is given: one shape, one list of batches."""
+"""The training benchmark's task: one model shape and one list of batches."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class Rows:
-    """One batch: right-padded ids, the target shifted right and as it is to be said."""
+    """One batch: right-padded ids of the source, the shifted target and the labels."""
 
     source: Ids
     target_in: Ids
@@ -35,7 +35,7 @@ class Rows:
 
     @property
     def tokens(self) -> int:
-        """Real target tokens: what every contender's speed is counted in."""
+        """Return the number of real target tokens, the unit of speed."""
         return int((self.target_out != PAD).sum())
 
     @property
@@ -44,7 +44,7 @@ class Rows:
 
     @property
     def padding(self) -> float:
-        """The share of all positions of both sides that is padding."""
+        """Return the fraction of padding over both sides."""
         real = self.source_tokens + self.tokens
         return 1 - real / (self.source.size + self.target_out.size)
 

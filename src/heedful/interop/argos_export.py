@@ -20,7 +20,7 @@ from heedful.storage.model_directory import Model
 from heedful.text.languages import language_name
 
 SUFFIX = ".argosmodel"
-_PACKAGE_VERSION, _ARGOS_VERSION = "1.0", "1.11"  # of the package and of Argos Translate
+_PACKAGE_VERSION, _ARGOS_VERSION = "1.0", "1.11"  # versions of the package and of Argos Translate
 _LANGUAGE_CODE = re.compile(r"[A-Za-z]{2,8}([_-][A-Za-z0-9]{2,8})*")
 
 
@@ -30,8 +30,8 @@ def write_argos(model: Model, path: Path, quantization: str | None = None) -> No
     for side, code in (("source", source), ("target", target)):
         if not _LANGUAGE_CODE.fullmatch(code):
             raise UsageError(
-                f'The {side} language of this model is "{code}", but an Argos package is named by its languages. '
-                "Give both language codes: --languages en de."
+                f'The {side} language of this model is "{code}", but an Argos package needs two language codes. '
+                "Pass them, for example: --languages en de."
             )
     top = f"translate-{source}_{target}-{_PACKAGE_VERSION.replace('.', '_')}"
     with tempfile.TemporaryDirectory(prefix="heedful-") as scratch:

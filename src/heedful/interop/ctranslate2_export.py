@@ -2,7 +2,7 @@
 
 model.bin · config.json · shared_vocabulary.json · sentencepiece.model (the tokenizer, which the caller applies)
 
-docs/how-to/deployment.md lists what its search does otherwise than ours.
+docs/how-to/deployment.md lists the differences between its search and heedful's.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 config.json · generation_config.json · model.safetensors · source.spm · target.spm · vocab.json · tokenizer_config.json
 
-Marian is the paper's model with post-norm layers, as heedful's. Its positional encodings have all sines before all
+Marian is the paper's model with post-norm layers, like heedful's. Its positional encodings have all sines before all
 cosines; heedful interleaves them. The rest of the model is invariant to a permutation of the d_model components, so the
 exporter permutes that axis of every weight: Marian's component j is heedful's component order[j].
 """

@@ -59,7 +59,7 @@ _REQUIRED: dict[str, tuple[Any, Any]] = {
 def read_marian(directory: Path) -> Model:
     """Return the model in a Marian directory; raise if heedful cannot represent it."""
     if not directory.is_dir():
-        raise ModelError(f"There is no directory {directory}. Give the one that save_pretrained wrote.")
+        raise ModelError(f"Directory {directory} does not exist. Give the one that save_pretrained wrote.")
     if not (directory / CONFIG).exists():
         raise ModelError(
             f"{directory} is not a Marian model: it has no {CONFIG}. Give the directory that save_pretrained wrote."
@@ -78,9 +78,9 @@ def _read_json(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(read_at_most(path, _MAX_JSON_BYTES).decode("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise ModelError(f"{path} cannot be read: {error}.") from None
+        raise ModelError(f"Cannot read {path}: {error}.") from None
     if not isinstance(content, dict):
-        raise ModelError(f"{path} cannot be read: it is not a JSON object.")
+        raise ModelError(f"Cannot read {path}: it is not a JSON object.")
     return content
 
 

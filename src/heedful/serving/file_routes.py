@@ -24,10 +24,10 @@ from heedful.serving.openapi_schema import ERRORS, FILE, multipart
 from heedful.serving.requests import RequestError, TranslateRequest, missing
 from heedful.serving.service import AUTO, TranslationService
 
-_FIELDS_BYTES = 20_000  # of a form, beside its file
-_TOKENS_PER_CHARACTER = 5  # at most: four bytes, and a border of words
-_ATTEMPTS = 10  # while the server is busy, for each part of a file after the first
-_LONGEST_STEM = 100  # characters of a file's name
+_FIELDS_BYTES = 20_000  # form fields besides the file
+_TOKENS_PER_CHARACTER = 5  # at most: four byte tokens and a space
+_ATTEMPTS = 10  # retries of a busy server, for each part of a file after the first
+_LONGEST_STEM = 100  # characters of a file name
 
 
 class FileRequest(NamedTuple):

@@ -1,4 +1,4 @@
-"""Every head of every layer on one sheet: a row of pictures for each layer of each attention."""
+"""Figure of all attention heads: one row of matrices per layer and attention type."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from heedful.decoding.translator import Attention
 from heedful.views.cross_attention_figure import require_matplotlib
 
 _TITLES = {
-    "encoder": "within the source (encoder)",
-    "decoder": "within the translation (decoder, masked)",
-    "cross": "from the translation to the source",
+    "encoder": "encoder self-attention",
+    "decoder": "decoder self-attention (masked)",
+    "cross": "cross-attention (translation → source)",
 }
-_DPI, _LONGEST = 110, 8_000  # dots: a sheet of a long sentence is drawn coarser, not larger than memory
+_DPI, _LONGEST = 110, 8_000  # pixels; long sentences are drawn at a lower resolution instead of a larger size
 
 
 def draw_heads(attention: Attention, path: Path) -> None:
-    """As .png or .svg. Rows look at columns; tokens are named along the left and lower edge of each attention."""
+    """Draw all heads as .png or .svg. Rows attend to columns; token labels are on the left and lower edges."""
     require_matplotlib()
     import matplotlib
 
@@ -30,10 +30,10 @@ def draw_heads(attention: Attention, path: Path) -> None:
 
     N, h = attention.cross.shape[:2]
     longest = max(len(attention.source), len(attention.target))
-    side = max(1.3, 0.13 * longest) + 0.15  # inches of a picture, so that tokens can be read
+    side = max(1.3, 0.13 * longest) + 0.15  # inches per matrix, so that token labels are readable
     size = (1.2 + side * h, 3 * (0.9 + side * N))
     figure = pyplot.figure(figsize=size, layout="constrained")
-    read = ["<s>", *attention.target[:-1]]  # what the decoder's positions read
+    read = ["<s>", *attention.target[:-1]]  # the decoder's input tokens
     names = {
         "encoder": (attention.source, attention.source),
         "decoder": (attention.target, read),
@@ -50,8 +50,8 @@ def draw_heads(attention: Attention, path: Path) -> None:
 
 
 def _draw(places: Any, weights_NHTS: Tensor, rows: list[str], columns: list[str]) -> None:
-    """A picture for each layer and head; the names of rows on the left, of columns below."""
-    plain = {"fontsize": 6, "parse_math": False}  # "$" is a token, not the beginning of a formula
+    """Draw one matrix per layer and head, with row labels on the left and column labels below."""
+    plain = {"fontsize": 6, "parse_math": False}  # "$" is a token, not the start of a formula
     for layer, heads in enumerate(weights_NHTS):
         for head, weights_TS in enumerate(heads):
             axes = places[layer][head]

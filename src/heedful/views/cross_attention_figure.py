@@ -1,4 +1,4 @@
-"""A picture of cross-attention: what each word of the translation was made from."""
+"""Figure of cross-attention between the words of a translation and its source."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ def require_matplotlib() -> None:
     try:
         import matplotlib  # noqa: F401
     except ImportError:
-        raise UsageError("Pictures need matplotlib: pip install 'heedful[plot]'.") from None
+        raise UsageError("Figures require the package matplotlib. Run: pip install 'heedful[plot]'") from None
 
 
 def sharpest_layer(cross_NHTS: Tensor) -> int:
-    """The layer whose heads together point most clearly: the highest mean of each row's largest weight."""
+    """Return the layer with the sharpest attention: the highest mean over rows of the largest weight."""
     return int(cross_NHTS.mean(dim=1).amax(dim=-1).mean(dim=-1).argmax())
 
 
 def draw_cross_attention(attention: Attention, path: Path) -> None:
-    """Mean over the heads of the sharpest layer, words on both axes, as .png or .svg."""
+    """Draw the mean over the heads of the sharpest layer, with words on both axes, as .png or .svg."""
     require_matplotlib()
     import matplotlib
 
@@ -39,7 +39,7 @@ def draw_cross_attention(attention: Attention, path: Path) -> None:
     weights = word_weights(attention.cross[layer].mean(dim=0), target_owners, source_owners)
     figure, axes = pyplot.subplots(figsize=(1.6 + 0.55 * len(source), 1.4 + 0.42 * len(target)))
     image = axes.imshow(weights.numpy(), cmap="Blues", vmin=0, vmax=1, aspect="auto")
-    # "$" is a word, not the beginning of a formula.
+    # "$" is a word, not the start of a formula.
     axes.set_xticks(range(len(source)), source, rotation=45, ha="left", parse_math=False)
     axes.set_yticks(range(len(target)), target, parse_math=False)
     axes.xaxis.tick_top()

@@ -1,4 +1,4 @@
-"""From tokens to words: a reader wants words on the axes."""
+"""Word-level attention: group tokens into words and aggregate their weights."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ _SPACE, _END = "\u2581", "</s>"
 
 
 def group_tokens(tokens: list[str]) -> tuple[list[str], list[int]]:
-    """Words, and the word that each token belongs to.
+    """Return the words, and the index of each token's word.
 
-    A word begins at a space mark; punctuation and the end symbol stand alone.
+    A word starts at a space mark; punctuation and EOS are words of their own.
     """
     words: list[str] = []
     owners = []
@@ -27,9 +27,9 @@ def group_tokens(tokens: list[str]) -> tuple[list[str], list[int]]:
 
 
 def word_weights(weights_TS: Tensor, row_owners: list[int], column_owners: list[int]) -> Tensor:
-    """Weights between words: summed over the tokens attended to, averaged over the tokens that attend.
+    """Return weights between words: summed over the attended tokens, averaged over the attending tokens.
 
-    Rows that summed to 1 still do.
+    Rows still sum to 1.
     """
     columns = torch.zeros(weights_TS.shape[0], max(column_owners) + 1)
     columns.index_add_(1, torch.tensor(column_owners), weights_TS)

@@ -102,8 +102,8 @@ def test_errors_share_one_base_class(tmp_path: Path, tiny_run: Path) -> None:
         "nowhere": lambda: heedful.load(tmp_path / "nowhere"),
         "tpu": lambda: heedful.load(tiny_run, device="tpu"),
         "nowhere.toml": lambda: heedful.train(tmp_path / "nowhere.toml", out=tmp_path / "run"),
-        'no key "stps"': lambda: heedful.train(out=tmp_path / "run", overrides={"training.stps": 1}),
-        'no section "steps"': lambda: heedful.train(out=tmp_path / "run", overrides={"steps": 1}),
+        'unknown key "stps"': lambda: heedful.train(out=tmp_path / "run", overrides={"training.stps": 1}),
+        'unknown section "steps"': lambda: heedful.train(out=tmp_path / "run", overrides={"steps": 1}),
         "bse": lambda: heedful.presets.named("bse"),
     }
     for named, mistake in mistakes.items():

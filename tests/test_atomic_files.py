@@ -135,7 +135,7 @@ def test_what_is_in_the_way_of_writing_is_not_removed(tmp_path, kind):
         mine.symlink_to(tmp_path / "elsewhere")
     before = tree(tmp_path)
     with (
-        pytest.raises(UsageError, match="is in the way, and heedful did not write it"),
+        pytest.raises(UsageError, match="exists and was not written by heedful"),
         new_directory(tmp_path / "final"),
     ):
         pass
@@ -155,7 +155,7 @@ def test_what_heedful_did_not_write_is_not_replaced(tmp_path, kind):
     else:
         final.symlink_to(tmp_path / ("elsewhere" if kind == "link" else "nowhere"))
     before = tree(tmp_path)
-    said = "is a symbolic link" if "link" in kind else "heedful replaces only what it wrote"
+    said = "is a symbolic link" if "link" in kind else "heedful replaces only directories that it wrote"
     with pytest.raises(UsageError, match=said), new_directory(final):
         pytest.fail("work was done for nothing")
     assert tree(tmp_path) == before
@@ -171,7 +171,7 @@ def test_what_appears_while_a_directory_is_written_is_not_replaced(tmp_path):
             final.mkdir()
             fill(final, "mine")
 
-    with pytest.raises(UsageError, match="heedful replaces only what it wrote"):
+    with pytest.raises(UsageError, match="heedful replaces only directories that it wrote"):
         write()
     assert tree(tmp_path) == whole("final", "mine")
 
@@ -311,8 +311,8 @@ def test_a_disk_that_fills_up_while_flushing(tmp_path, monkeypatch, call, old):
     with pytest.raises(MachineError) as caught:
         write()
     message = str(caught.value)
-    assert message.startswith(f"{final} cannot be written: No space left on device (123,456,789 bytes needed, ")
-    assert re.search(r", [\d,]+ bytes free\)\. What was there before is untouched\.", message)
+    assert message.startswith(f"Cannot write {final}: No space left on device (123,456,789 bytes needed, ")
+    assert re.search(r", [\d,]+ bytes free\)\. Existing files are unchanged\.", message)
     assert tree(tmp_path) == (whole("final", "old") if old else {})
     assert [path.name for path in tmp_path.iterdir()] == ["final"] * old
 
@@ -333,7 +333,7 @@ def test_a_disk_that_is_full_before_the_first_directory(tmp_path, monkeypatch):
         raise FULL
 
     monkeypatch.setattr(Path, "mkdir", refuse)
-    with pytest.raises(MachineError, match="cannot be written: No space left"), new_directory(tmp_path / "a" / "b"):
+    with pytest.raises(MachineError, match=r"Cannot write .*: No space left"), new_directory(tmp_path / "a" / "b"):
         pass
 
 
@@ -365,13 +365,13 @@ def test_disk_errors_are_the_machines_fault(tmp_path, number):
 def test_names_that_cannot_be_written_are_wrong_usage(tmp_path, number):
     with pytest.raises(UsageError) as caught, disk_errors(tmp_path / "x"):
         raise OSError(number, os.strerror(number))
-    assert str(caught.value) == f"{tmp_path / 'x'} cannot be written: {os.strerror(number)}. Choose another place."
+    assert str(caught.value) == f"Cannot write {tmp_path / 'x'}: {os.strerror(number)}. Choose another path."
     assert caught.value.exit_code == 2
 
 
 def test_a_directory_below_a_file_is_wrong_usage(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(UsageError, match=r"file/x cannot be written: "), new_directory(tmp_path / "file" / "x"):
+    with pytest.raises(UsageError, match=r"Cannot write \S*file/x: "), new_directory(tmp_path / "file" / "x"):
         pass
 
 
@@ -406,6 +406,6 @@ def test_a_file_that_does_not_fit(tmp_path, monkeypatch, old):
     monkeypatch.setattr(os, "fsync", failing_at(1, os.fsync))
     with pytest.raises(MachineError) as caught:
         write_durably(path, b"x" * 1_234)
-    assert str(caught.value).startswith(f"{path} cannot be written: No space left on device (1,234 bytes needed, ")
+    assert str(caught.value).startswith(f"Cannot write {path}: No space left on device (1,234 bytes needed, ")
     assert [file.name for file in tmp_path.iterdir()] == ["config.toml"] * old
     assert not old or path.read_bytes() == b"old"

@@ -48,7 +48,7 @@ def test_each_reads_the_text_that_its_name_says(name: str) -> None:
     assert data.valid_source == (f"{folder}/val{kind}.{source}.gz",)
     assert data.valid_target == (f"{folder}/val{kind}.{target}.gz",)
     assert (data.source_language, data.target_language) == (source, target)
-    assert not data.lowercase  # cased text in and out; the published text is lower-cased already
+    assert not data.lowercase  # cased text in and out; the published text is already lowercased
     for part in ("train", "val", *tests):
         for language in (source, target):
             assert f"{corpus}/{part}{kind}.{language}.gz" in DIGESTS

@@ -101,4 +101,4 @@ def named(name: str) -> Preset:
     try:
         return PRESETS[name]
     except KeyError:
-        raise ConfigError(f'There is no preset "{name}".{nearest(name, PRESETS)}') from None
+        raise ConfigError(f'Unknown preset "{name}".{nearest(name, PRESETS)}') from None

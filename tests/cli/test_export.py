@@ -70,7 +70,7 @@ def test_marian_round_trip(heedful: Program, model: Path, tmp_path: Path) -> Non
         (["--to", "marian", "--out", "x", "--quantization", "int8"], "--quantization is for ctranslate2"),
         (["--to", "ctranslate2", "--out", "x", "--languages", "en", "de"], "--languages is for argos and marian"),
         (["--to", "marian", "--out", "x", "--languages", "\udcff", "de"], r'"\udcff" is not a language code'),
-        (["--to", "argos", "--out", "full/file/x.argosmodel", "--languages", "en", "de"], "cannot be written"),
+        (["--to", "argos", "--out", "full/file/x.argosmodel", "--languages", "en", "de"], "Cannot write"),
         (["--to", "argos", "--out", "x.argosmodel"], "named by its languages"),
         (["--to", "ctranslate2", "--out", "full"], "exists. Choose another name"),
         (["--to", "marian", "--out", "full/file"], "exists. Choose another name"),
@@ -107,8 +107,8 @@ def test_invalid_imports(heedful: Program, model: Path, tmp_path: Path) -> None:
     empty = heedful("import", tmp_path, "--from", "marian", "--out", tmp_path / "x")
     assert (empty.code, "has no config.json" in empty.err) == (3, True)
     nothing = heedful("import", tmp_path / "none", "--from", "marian", "--out", tmp_path / "x")
-    assert (nothing.code, "There is no directory" in nothing.err) == (3, True)
+    assert (nothing.code, "does not exist" in nothing.err) == (3, True)
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").write_text("mine")
     full = heedful("import", model, "--from", "marian", "--out", tmp_path / "full")
-    assert (full.code, "heedful replaces only what it wrote" in full.err) == (2, True)
+    assert (full.code, "heedful replaces only directories that it wrote" in full.err) == (2, True)

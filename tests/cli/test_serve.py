@@ -91,7 +91,7 @@ def test_wrong_options(run: Path, options: list[str], capsys: pytest.CaptureFixt
 
 def test_misspelt_limit(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["serve", str(run), "--limit", "charcters=5"]) == 2
-    assert 'There is no limit "charcters". Did you mean "characters"?' in capsys.readouterr().err
+    assert 'Unknown limit "charcters". Did you mean "characters"?' in capsys.readouterr().err
 
 
 def test_address_of_another_machine(run: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.faults
 
 FROM = 12  # the checkpoint the runs go on from, four steps and two saves before their end
 WRITES = ("open", "write", "write half", "fsync", "mkdir", "rename", "replace", "exchange", "pwrite")
-MESSAGE = r"heedful: \S+ cannot be written: .* \((?:[\d,]+ bytes needed, )?[\d,]+ bytes free\)"
+MESSAGE = r"heedful: Cannot write \S+: .* \((?:[\d,]+ bytes needed, )?[\d,]+ bytes free\)"
 EVERY = count(4, 1)  # every fourth write, or each
 
 

@@ -211,7 +211,7 @@ UNSUPPORTED = {
         "not sinusoidal",
     ),
     "non-zero bias": (with_weights(add_one_to_bias), "has no bias"),
-    "invalid JSON": (lambda directory: (directory / CONFIG).write_text("{"), "cannot be read"),
+    "invalid JSON": (lambda directory: (directory / CONFIG).write_text("{"), "Cannot read"),
     "JSON list": (lambda directory: (directory / CONFIG).write_text("[]"), "not a JSON object"),
     "no tokenizer": (lambda directory: (directory / SOURCE).unlink(), "source.spm"),
 }

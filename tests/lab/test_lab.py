@@ -87,7 +87,7 @@ def test_verdicts(judge: object, found: list[Trained], held: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("held", "said"), [(True, "as the paper says:"), (False, "not as the paper says:"), (None, "not judged:")]
+    ("held", "said"), [(True, "agrees with the paper:"), (False, "disagrees with the paper:"), (None, "not judged:")]
 )
 def test_report_states_the_result(held: bool | None, said: str) -> None:
     found = Finding(("a", "b"), [["1", "2"]], held, "because.", Curves([], "x", "y"))

@@ -99,7 +99,7 @@ def test_invalid_utf8_on_either_side(write_text, bad):
 
 def test_missing_side(write_text, tmp_path):
     source = write_text("a.en", ["one"])
-    with pytest.raises(CorpusError, match=re.escape(f"There is no file {tmp_path / 'a.de'}.")):
+    with pytest.raises(CorpusError, match=re.escape(f"File {tmp_path / 'a.de'} does not exist.")):
         list(corpus([source], [tmp_path / "a.de"]).pairs())
 
 
@@ -152,9 +152,9 @@ def test_digest_tells_where_one_file_ends(write_text):
 
 def test_digest_of_what_cannot_be_read(write_text, tmp_path):
     source = write_text("a.en", "one\n")
-    with pytest.raises(CorpusError, match=re.escape(f"There is no file {tmp_path / 'none'}.")):
+    with pytest.raises(CorpusError, match=re.escape(f"File {tmp_path / 'none'} does not exist.")):
         corpus([source], [tmp_path / "none"]).digest()
-    with pytest.raises(CorpusError, match=re.escape(f"{tmp_path} cannot be read: ")):
+    with pytest.raises(CorpusError, match=re.escape(f"Cannot read {tmp_path}: ")):
         corpus([source], [tmp_path]).digest()
 
 

@@ -1,4 +1,4 @@
-"""Languages are told from each other by the text that a model was trained on."""
+"""Language detection with profiles of the training text."""
 
 from __future__ import annotations
 

@@ -100,12 +100,12 @@ def test_bytes_are_lines_or_an_error_with_the_right_number(raw):
 
 
 def test_missing_file(tmp_path):
-    with pytest.raises(CorpusError, match=re.escape(f"There is no file {tmp_path / 'none.en'}.")):
+    with pytest.raises(CorpusError, match=re.escape(f"File {tmp_path / 'none.en'} does not exist.")):
         list(read_lines(tmp_path / "none.en"))
 
 
 def test_missing_gz_file(tmp_path):
-    with pytest.raises(CorpusError, match=re.escape(f"There is no file {tmp_path / 'none.gz'}.")):
+    with pytest.raises(CorpusError, match=re.escape(f"File {tmp_path / 'none.gz'} does not exist.")):
         list(read_lines(tmp_path / "none.gz"))
 
 
@@ -121,7 +121,7 @@ def test_unreadable_file(write_text, monkeypatch):
         raise PermissionError(13, "Permission denied", str(path))
 
     monkeypatch.setattr(Path, "open", refuse)
-    with pytest.raises(CorpusError, match=re.escape(f"{path} cannot be read: ") + ".*Permission denied"):
+    with pytest.raises(CorpusError, match=re.escape(f"Cannot read {path}: ") + ".*Permission denied"):
         list(read_lines(path))
 
 
@@ -184,7 +184,7 @@ def test_truncated_gz(tmp_path):
     whole = gzip.compress(noise * 3)
     path = tmp_path / "text.en.gz"
     path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(CorpusError, match=re.escape(f"{path} cannot be read: ") + ".*end-of-stream"):
+    with pytest.raises(CorpusError, match=re.escape(f"Cannot read {path}: ") + ".*end-of-stream"):
         list(read_lines(path))
 
 
@@ -193,14 +193,14 @@ def test_every_cut_of_a_gz_is_noticed(tmp_path):
     path = tmp_path / "text.en.gz"
     for length in range(1, len(whole)):
         path.write_bytes(whole[:length])
-        with pytest.raises(CorpusError, match=re.escape(f"{path} cannot be read: ")):
+        with pytest.raises(CorpusError, match=re.escape(f"Cannot read {path}: ")):
             list(read_lines(path))
 
 
 def test_gz_by_name_only(tmp_path):
     path = tmp_path / "text.en.gz"
     path.write_bytes(b"plain text\n")
-    with pytest.raises(CorpusError, match=re.escape(f"{path} cannot be read: ") + ".*[Nn]ot a gzipped file"):
+    with pytest.raises(CorpusError, match=re.escape(f"Cannot read {path}: ") + ".*[Nn]ot a gzipped file"):
         list(read_lines(path))
 
 
@@ -209,7 +209,7 @@ def test_damaged_gz(tmp_path):
     raw[-6] ^= 0xFF  # the checksum
     path = tmp_path / "text.en.gz"
     path.write_bytes(raw)
-    with pytest.raises(CorpusError, match=re.escape(f"{path} cannot be read: ")):
+    with pytest.raises(CorpusError, match=re.escape(f"Cannot read {path}: ")):
         list(read_lines(path))
 
 

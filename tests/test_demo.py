@@ -29,7 +29,7 @@ def test_the_demo_prints_scores_examples_and_a_picture(tmp_path: Path) -> None:
     assert "<!doctype html>" in (tmp_path / "run" / "attention.html").read_text(encoding="utf-8")
     first = next(grammar.pairs("test", 1))
     assert f"  English  {first.english}" in printed
-    assert f"  right    {first.german}" in printed
+    assert f"  correct  {first.german}" in printed
     assert f"  heedful  {load(tmp_path / 'run').translate(first.english).text}" in printed
 
 

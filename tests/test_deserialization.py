@@ -75,6 +75,6 @@ def test_the_name_in_the_message_is_the_callers() -> None:
 
 @pytest.mark.parametrize("found", [0, 2, None, True, "1", [1]])
 def test_another_version_says_what_to_do(found: object) -> None:
-    with pytest.raises(ModelError, match=r"reads format_version 1\. Use the version of heedful that wrote it"):
+    with pytest.raises(ModelError, match=r"reads format_version 1\. Use the heedful version that wrote it"):
         require_format_version(found, 1, Path("config.json"), ModelError)
     require_format_version(1, 1, Path("config.json"), ModelError)

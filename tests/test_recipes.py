@@ -113,8 +113,8 @@ def refusal(path: Path) -> str:
         ("[trainig]\nsteps = 3\n", '{path}: unknown section "trainig". Did you mean "training"?'),
         ("[zzz]\n", '{path}: unknown section "zzz". Allowed: data, decoding, model, training.'),
         ("steps = 3\n", '{path}: unknown section "steps". Allowed: data, decoding, model, training.'),
-        ("training = 3\n", "{path}: training must be a section: write [training] and its keys below."),
-        ("[[training]]\nsteps = 3\n", "{path}: training must be a section: write [training] and its keys below."),
+        ("training = 3\n", "{path}: training must be a section. Write [training] and its keys below it."),
+        ("[[training]]\nsteps = 3\n", "{path}: training must be a section. Write [training] and its keys below it."),
         ("[training]\nwarmup = 3\n", '{path}: unknown key "warmup" in [training]. Did you mean "warmup_steps"?'),
         ("[model]\nn = 3\n", '{path}: unknown key "n" in [model]. Allowed: N, attention_dropout, d_ff, '),
         (

@@ -304,7 +304,7 @@ def test_a_run_that_went_on_is_refused(finished: Path, tmp_path: Path, monkeypat
     config.write_text(config.read_text().replace(str(finished), str(tmp_path)))
     with (tmp_path / "run" / "log.jsonl").open("a") as log:
         log.write('{"step": 13, "kind": "train", "seconds": 1.0, "tokens": 1, "epoch": 1.0}\n')
-    with pytest.raises(SystemExit, match="is of step 12, the log of 13: let the run finish"):
+    with pytest.raises(SystemExit, match="is from step 12 but the log ends at step 13. Let the run finish"):
         run_main(monkeypatch, tmp_path, tmp_path)
 
 

@@ -179,7 +179,7 @@ def test_prompt_is_not_written_to_redirected_output(
     assert main(["translate", str(model), "--engine", "heedful"]) == 0  # this process has translated with it
     out, err = capsys.readouterr()
     assert out.count("\n") == 3
-    assert "Ctrl-D ends" in err
+    assert "Press Ctrl-D to quit" in err
     assert "> " not in out
 
 

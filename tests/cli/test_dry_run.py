@@ -76,7 +76,7 @@ def test_four_files_without_other_settings(heedful: Program, corpus: dict[str, s
     run = api.train(out=scratch.parent / "run", overrides={**corpus, "training.steps": 1, "training.threads": 1})
     assert count(found["parameters"]) == api.load(run.path).model.transformer.parameter_count()
     assert count(found["target tokens per step"]) == run.progress.tokens  # the corpus is a single batch
-    assert "the text's own batches" in found["FLOPs a step, counted"]
+    assert "from the batches of the corpus" in found["FLOPs per step, counted"]
 
 
 def test_existing_run_is_not_modified(heedful: Program, tiny_run: Path) -> None:
@@ -162,10 +162,10 @@ def test_run_beyond_memory_is_rejected_with_advice(
     whole = ("--set", "training.batch_tokens=25000", "--set", "training.accumulate=1")
     refused = heedful("train", RECIPES / "wmt14-en-de-base.toml", "--dry-run", *whole)
     assert refused.code == 4
-    needed = figures(refused)["memory, in all"]
+    needed = figures(refused)["memory, total"]
     assert float(needed.split()[0]) * 1e9 > available
     assert f"{needed} of memory needed, {available / 1e9:.2f} GB available (cpu)" in refused.err
-    assert "time, estimated" not in refused.out
+    assert "estimated time" not in refused.out
     monkeypatch.setattr(hardware, "flops_per_second", lambda *_: 1e9)
     advice = settings_in(refused.err)
     fitting = heedful("train", RECIPES / "wmt14-en-de-base.toml", "--dry-run", *whole, *advice)
@@ -230,7 +230,7 @@ def test_paper_recipes_dry_run_on_an_ordinary_machine(
     assert found["FLOPs of the run, the paper's estimate"].split()[0] == ("2.3e19" if big else "3.3e18")
     assert found["data not found here"].startswith(f"{scratch}/data/wmt14/")
     seconds = counted / 1e9
-    assert found["time, estimated"].startswith(f"{seconds / (365 * 86_400):,.0f}"[:2])
+    assert found["estimated time"].startswith(f"{seconds / (365 * 86_400):,.0f}"[:2])
     memory = [float(found[f"memory, {part}"].split()[0]) for part in ("weights", "gradients", "Adam's two moments")]
     assert memory == pytest.approx([built * size / 1e9 for size in (4, 4, 8)], abs=0.01)
     assert list(scratch.iterdir()) == []

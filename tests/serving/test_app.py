@@ -141,7 +141,7 @@ def test_metrics(client: TestClient) -> None:
         ({"source": "xx"}, "xx is not supported"),
         ({"target": "xx"}, "xx is not supported"),
         ({"source": "de", "target": "en"}, "English (en) is not available as a target language from German (de)"),
-        ({"q": 3}, "q must be a text or a list of texts."),
+        ({"q": 3}, "q must be a string or a list of strings."),
     ],
 )
 def test_rejected_requests_get_json_errors(client: TestClient, fields: dict[str, Any], said: str) -> None:
@@ -259,9 +259,9 @@ def test_attention_page_offers_all_sentences_and_shows_one(attending: TestClient
     [
         ({"q": " "}, "q is empty"),
         ({"q": "ba " * 200}, "attention is shown for at most 20"),
-        ({"sentence": 2}, "sentence = 2 is not in q, which has 1."),
+        ({"sentence": 2}, "sentence = 2 does not exist: q has 1, counted from 1."),
         ({"sentence": 0}, "sentence = 0 is not in q"),
-        ({"sentence": "x"}, 'sentence must be a number from 1, not "x".'),
+        ({"sentence": "x"}, 'sentence must be a whole number of at least 1, not "x".'),
         ({"target": "xx"}, "xx is not supported"),
     ],
 )

@@ -34,7 +34,7 @@ BAD_FIELDS: list[tuple[dict[str, Any], str]] = [
     ({"source": None}, "Invalid request: missing source parameter"),
     ({"source": ""}, "missing source parameter"),
     ({"target": ""}, "missing target parameter"),
-    ({"target": ["de"]}, "target must be a text"),
+    ({"target": ["de"]}, "target must be a string"),
     ({"format": "pdf"}, "^pdf format is not supported$"),
     ({"alternatives": 4}, "Invalid request: alternatives parameter must be <= 3"),
     ({"alternatives": float("nan")}, "Invalid request: alternatives parameter is not a number"),

@@ -69,7 +69,7 @@ def test_a_file_is_continued_on_a_line_of_its_own(served: ServedModel, tmp_path:
     [
         *(({name: ""}, f"Invalid request: missing {name} parameter") for name in GOOD),
         *(({name: None}, f"Invalid request: missing {name} parameter") for name in GOOD),
-        ({"q": ["a"]}, "Invalid request: q parameter is not a text"),
+        ({"q": ["a"]}, "Invalid request: q parameter is not a string"),
         ({"s": "x" * 11}, "Invalid request: s (11) exceeds text limit (10)"),
         ({"source": "x" * 36}, "Invalid request: source (36) exceeds text limit (35)"),
     ],

@@ -107,7 +107,7 @@ def test_what_is_not_a_code(code: str) -> None:
     with pytest.raises(UsageError) as caught:
         require_code(code, "data.source_language")
     message = str(caught.value)
-    assert message.startswith(f'data.source_language: "{code}" is not a language code. Use a code of ISO 639')
+    assert message.startswith(f'data.source_language: "{code}" is not a language code. Use an ISO 639 code')
     assert "Did you mean" not in message
 
 

@@ -1,4 +1,4 @@
-"""An engine for servers under test: its translations are known."""
+"""Fake engines with known translations, for server tests."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from heedful.text.tokenizer import Tokenizer
 
 
 class UppercaseEngine:
-    """Translates to capitals, so that everyone knows his own answer, in a time that depends on nothing else.
+    """Translates to upper case in constant time, so that each client can check its response.
 
-    The n-th best ends with as many exclamation marks.
+    The n-th best translation ends with n exclamation marks.
     """
 
     def __init__(self, tokenizer: Tokenizer, batch_seconds: float = 0.0) -> None:
@@ -25,7 +25,7 @@ class UppercaseEngine:
 
 
 class FirstSentenceEngine:
-    """Repeats the first sentence of its source, as a model does that was trained on single sentences."""
+    """Returns only the first sentence of its source, like a model trained on single sentences."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.tokenizer = tokenizer

@@ -1,4 +1,4 @@
-"""A test client that looks like a program on the same machine."""
+"""A test client with a local address."""
 
 from __future__ import annotations
 

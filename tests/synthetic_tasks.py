@@ -1,4 +1,4 @@
-"""Synthetic tasks that a Transformer can learn whole: copy, reverse and sort letters.
+"""Synthetic tasks that a Transformer can learn completely: copy, reverse and sort letters.
 
 Each line is a pure function of (seed, index), so a held-out line is one whose index no training file has.
 """
@@ -19,7 +19,7 @@ LETTERS = "abcdefgh"
 
 
 class Outcome(NamedTuple):
-    """What a call of the program came to."""
+    """The exit code and output of a heedful call."""
 
     code: int
     out: str
@@ -116,7 +116,7 @@ def file_options(corpus: dict[str, str]) -> list[str]:
 
 
 def once(factory: pytest.TempPathFactory, name: str, build: Callable[[Path], object]) -> Path:
-    """A directory that is built once, whichever worker of a test session comes first."""
+    """Build a directory once per test session, in whichever worker comes first."""
     base = factory.getbasetemp()
     shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
     directory = shared / name
@@ -143,6 +143,6 @@ def tiny_run(factory: pytest.TempPathFactory) -> Path:
 
 
 def entries_without_clock(log: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
-    """A log's entries of a kind, without what depends on the machine's speed."""
+    """Return the log entries of a kind, without machine-dependent values."""
     clock = ("seconds", "tokens_per_second")
     return [{key: entry[key] for key in entry if key not in clock} for entry in log if entry["kind"] == kind]

@@ -1,4 +1,4 @@
-"""Bytes of tensors, exactly: torch's profiler notes every allocation and release."""
+"""Exact tensor memory from torch's profiler, which records every allocation and release."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from torch.profiler import ProfilerActivity, profile
 
 
 def allocated(compute: Callable[[], object]) -> tuple[int, int]:
-    """Most bytes that were allocated at one time and were not before, and those that still are at the end."""
+    """Return the peak of newly allocated bytes, and the bytes still allocated at the end."""
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as watched:
         kept = compute()
     events = [event for event in watched.profiler.kineto_results.events() if event.name() == "[memory]"]

@@ -1,4 +1,4 @@
-"""Directories and files that appear whole or not at all, and what a full disk says."""
+"""Atomic writes of files and directories, and disk errors."""
 
 from __future__ import annotations
 

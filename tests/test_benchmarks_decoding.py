@@ -1,4 +1,4 @@
-"""The benchmarks of decoding, start-up and growth: the same model everywhere, and figures that are what they say."""
+"""The benchmarks of decoding, start-up and scaling."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""benchmarks/openmp_spin.py: its ratios, and the processor time that tells a disturbed turn."""
+"""benchmarks/openmp_spin.py: ratios, and detection of disturbed turns by CPU time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""benchmarks/: what is measured is what is said, and docs/results/performance.md says what was measured."""
+"""The training benchmarks, and docs/results/performance.md against their JSON files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Defaults are the paper's; every rule between values has its message; suggestions find the nearest name."""
+"""Defaults against the paper, validation messages, and name suggestions."""
 
 from __future__ import annotations
 

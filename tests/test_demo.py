@@ -1,4 +1,4 @@
-"""The demo from end to end, with a model far too small to be good: what it prints is there, and true."""
+"""The demo from end to end, with a tiny model."""
 
 from pathlib import Path
 

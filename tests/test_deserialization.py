@@ -1,4 +1,4 @@
-"""One checker of types for recipes, config.json and state.json."""
+"""Type checking of recipes, config.json and state.json."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The generated reference: everything that the code has is in it, with a meaning."""
+"""The generated reference is complete and every entry has a description."""
 
 from __future__ import annotations
 

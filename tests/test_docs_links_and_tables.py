@@ -1,4 +1,4 @@
-"""What the documents point to is there."""
+"""Links, commands and table cells in the documentation."""
 
 import re
 from pathlib import Path

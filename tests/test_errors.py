@@ -1,4 +1,4 @@
-"""Running out of memory is recognised in every wording, by real failures where they can be had."""
+"""Out-of-memory errors are recognised in every wording, with real failures where possible."""
 
 import pytest
 import torch

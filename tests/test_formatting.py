@@ -1,4 +1,4 @@
-"""Counts, times and commands as people read and copy them."""
+"""Formatting of counts, durations and shell commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recipes: TOML in, TOML out, and a message for every way to write one wrongly."""
+"""Recipes: reading and writing TOML, and the messages for every kind of error."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def test_no_place_of_a_machine_is_told() -> None:
 
 @pytest.mark.parametrize("run", CONTENT["runs"], ids=lambda run: f"{run['name']}-{run['seed']}")
 def test_a_run_of_a_recipe_is_what_the_recipe_and_its_command_say(run: dict[str, Any]) -> None:
-    """Whoever tunes a recipe after its run has to run it again."""
+    """A recipe changed after its run must be run again."""
     if run["recipe"] is None:
         pytest.skip("chosen from the text")
     given = recipes.read(ROOT / run["recipe"], Path("/root"))
@@ -304,7 +304,7 @@ def test_a_run_that_went_on_is_refused(finished: Path, tmp_path: Path, monkeypat
     config.write_text(config.read_text().replace(str(finished), str(tmp_path)))
     with (tmp_path / "run" / "log.jsonl").open("a") as log:
         log.write('{"step": 13, "kind": "train", "seconds": 1.0, "tokens": 1, "epoch": 1.0}\n')
-    with pytest.raises(SystemExit, match="is from step 12 but the log ends at step 13. Let the run finish"):
+    with pytest.raises(SystemExit, match=r"is from step 12 but the log ends at step 13\. Let the run finish"):
         run_main(monkeypatch, tmp_path, tmp_path)
 
 

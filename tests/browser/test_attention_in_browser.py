@@ -1,4 +1,4 @@
-"""The attention page as a reader uses it."""
+"""The attention page in a browser."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ N, H = 2, 3
 
 
 def attention() -> Attention:
-    """In layer 1, head 2 every row of the translation looks at the second token alone; elsewhere evenly."""
+    """Attention in which layer 1, head 2 attends only to the second token; all others are uniform."""
     cross = torch.full((N, H, 3, 4), 0.25)
     cross[0, 1] = torch.eye(4)[1]
     return Attention(SOURCE, TARGET, torch.full((N, H, 4, 4), 0.25), torch.eye(3).expand(N, H, 3, 3), cross)

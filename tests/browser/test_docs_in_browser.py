@@ -56,7 +56,7 @@ def test_try_it_out_sends_a_request(open_page: Any, address: str, path: str) -> 
 
 
 def test_the_policy_is_enforced(chromium: Any, address: str) -> None:
-    """The control of the test above: an inline script is refused, and the console says so."""
+    """Control of the test above: an inline script is blocked and reported in the console."""
     page = chromium.new_page()
     said: list[str] = []
     page.on("console", lambda message: said.append(message.text))

@@ -1,4 +1,4 @@
-"""The run page on a wide screen, on a phone and in the dark."""
+"""The run page on a wide screen, on a phone and in dark mode."""
 
 from __future__ import annotations
 

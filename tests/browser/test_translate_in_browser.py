@@ -1,4 +1,4 @@
-"""The page of `heedful serve` as a person uses it."""
+"""The web app of `heedful serve` in a browser."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def site(random_model: Callable[..., Model]) -> Iterator[Site]:
 
 
 def translation(page: Any, text: str) -> None:
-    """Waits until it stands there."""
+    """Wait until the text is shown."""
     page.wait_for_function("text => document.getElementById('translation').textContent === text", arg=text)
 
 
@@ -97,7 +97,7 @@ def test_detected_language_is_shown(open_page: Any, site: Site) -> None:
 
 
 def is_cleared(page: Any) -> bool:
-    """No translation, no alternatives, nothing to copy and nothing to look at."""
+    """Check that translation, alternatives, copy button and attention link are empty or hidden."""
     shown = [page.locator(one).is_visible() for one in ("#others", "#attend")]
     return page.locator("#translation").text_content() == "" and not any(shown) and page.locator("#copy").is_disabled()
 
@@ -128,7 +128,7 @@ def test_server_error_is_shown_and_cleared(chromium: Any, site: Site) -> None:
 
 
 def test_non_json_response_shows_its_status(chromium: Any, site: Site) -> None:
-    """A proxy in front of the server answers with a page of its own."""
+    """A proxy in front of the server responds with its own HTML page."""
     page = chromium.new_page()
     page.goto(site.address)
     page.route("**/translate", lambda route: route.fulfill(status=502, body="<h1>Bad gateway</h1>"))

@@ -1,4 +1,4 @@
-"""A small finished run, its text, and the program called in this process."""
+"""A small finished run, its text, and heedful called in this process."""
 
 from __future__ import annotations
 

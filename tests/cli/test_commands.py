@@ -1,4 +1,4 @@
-"""What the commands print: results on standard output, and nothing else there."""
+"""Output of the commands: only results on standard output."""
 
 from __future__ import annotations
 
@@ -235,7 +235,7 @@ def test_evaluate_matches_sacrebleu(heedful: Program, model: Path, corpus: dict[
 
 
 def test_evaluate_equals_translate_then_sacrebleu(heedful: Program, model: Path, tmp_path: Path) -> None:
-    """Of lines of several sentences too, through the program sacrebleu itself."""
+    """Also for lines with several sentences; uses the sacrebleu program."""
     (tmp_path / "source").write_text("".join(f"{line}\n" for line in SEVERAL), encoding="utf-8")
     (tmp_path / "reference").write_text("".join(f"{line[::-1]}\n" for line in SEVERAL), encoding="utf-8")
     outcome = heedful(

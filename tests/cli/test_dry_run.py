@@ -1,4 +1,4 @@
-"""`heedful train --dry-run`: what a training would need, on standard output; nothing is written."""
+"""`heedful train --dry-run` prints the cost of training and writes nothing."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ measured = hardware.flops_per_second
 
 @pytest.fixture(autouse=True)
 def fast_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A GFLOP a second, without measuring; one test measures."""
+    """Assume 1 GFLOP/s instead of measuring; one test measures."""
     monkeypatch.setattr(hardware, "flops_per_second", lambda *_: 1e9)
 
 
 @pytest.fixture
 def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where temporary files go, and the working directory."""
+    """Directory for temporary files, and the working directory."""
     monkeypatch.chdir(tmp_path)
     place = tmp_path / "scratch"
     place.mkdir()
@@ -63,7 +63,7 @@ def with_memory(monkeypatch: pytest.MonkeyPatch, available: float) -> None:
 
 
 def test_four_files_without_other_settings(heedful: Program, corpus: dict[str, str], scratch: Path) -> None:
-    """The choices are those of `heedful train`, and so is the model; no --out is needed, and nothing is left behind."""
+    """Settings and model are those of `heedful train`; no --out is needed and no file is left."""
     before = contents(scratch.parent)
     outcome = heedful("train", *tasks.file_options(corpus), "--dry-run", "--set", "training.steps=1")
     assert outcome.code == 0, outcome.err
@@ -145,7 +145,7 @@ def test_invalid_settings_are_rejected_by_dry_run(heedful: Program, scratch: Pat
 
 
 def settings_in(message: str) -> list[str]:
-    """The first change that a refusal proposes, as options."""
+    """Return the first change that the error message suggests, as options."""
     first = message.split("What would fit: ")[1].split("; or ")[0]
     found = re.findall(r'((?:training|data|model)\.\w+) = ("?\w+"?)', first)
     assert found, message
@@ -156,7 +156,7 @@ def settings_in(message: str) -> list[str]:
 def test_run_beyond_memory_is_rejected_with_advice(
     heedful: Program, scratch: Path, monkeypatch: pytest.MonkeyPatch, available: float
 ) -> None:
-    """Base with 25,000 tokens at once; the change that the refusal names is tried, and fits."""
+    """The base model with batches of 25,000 tokens: the suggested change fits."""
     with_memory(monkeypatch, available)
     monkeypatch.setattr(hardware, "flops_per_second", lambda *_: pytest.fail("measured for nothing"))
     whole = ("--set", "training.batch_tokens=25000", "--set", "training.accumulate=1")

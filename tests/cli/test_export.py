@@ -28,7 +28,7 @@ def test_every_format_exports_from_a_run(
 def test_existing_output_is_not_replaced(
     heedful: Program, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not even what has the names of our files: it may have been trained on."""
+    """Not even files that heedful wrote, because they may have been fine-tuned since."""
     assert heedful("export", model, "--to", "marian", "--out", tmp_path / "hf").code == 0
     again = heedful("export", model, "--to", "marian", "--out", tmp_path / "hf")
     assert (again.code, "exists" in again.err) == (2, True)

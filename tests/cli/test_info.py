@@ -1,4 +1,4 @@
-"""`heedful info`: one screen for a person, everything as JSON, for models, runs at any stage and presets."""
+"""`heedful info` as text and JSON, for models, presets and runs at any stage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`heedful translate` on a terminal: a prompt with editing and history, and an end without a traceback."""
+"""`heedful translate` on a terminal: prompt, editing, history, and exit without a traceback."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DEADLINE = 60.0  # seconds; loading torch on a busy machine takes some
 
 
 class Terminal:
-    """A program on a terminal of its own."""
+    """A program on its own pseudo-terminal."""
 
     def __init__(self, *arguments: str | Path) -> None:
         environment = {**os.environ, "TERM": "xterm", "PYTHONUNBUFFERED": "1", "INPUTRC": os.devnull}
@@ -45,7 +45,7 @@ class Terminal:
     def end(self, keys: bytes) -> tuple[int, str]:
         """Type keys until the program ends. Return the exit code and what was written since the last call.
 
-        Once is not enough: CPython loses a signal that arrives just before readline starts to wait.
+        Keys are repeated because CPython loses a signal that arrives just before readline waits.
         """
         deadline = time.monotonic() + _DEADLINE
         self.type(keys)

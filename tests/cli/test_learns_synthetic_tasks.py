@@ -1,4 +1,4 @@
-"""The whole road through the command line: tasks that must be learnt, on lines that were never seen."""
+"""End-to-end training through the command line on synthetic tasks, scored on unseen lines."""
 
 from __future__ import annotations
 

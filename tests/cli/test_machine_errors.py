@@ -1,4 +1,4 @@
-"""The machine's fault: exit code 4, one message; and nobody listening ends no run."""
+"""Machine errors: exit code 4 and one message; a closed progress pipe does not end a run."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_run_survives_a_closed_progress_pipe(corpus: dict[str, str], tmp_path: P
 
 
 def test_large_alphabet_needs_no_setting(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """1,500 different characters in 300 lines: more than the tokens chosen for so few pairs."""
+    """1,500 distinct characters in 300 lines, more than the automatic vocabulary size."""
     lines = ["".join(chr(0x4E00 + (7 * line + 5 * place) % 1500) for place in range(20)) for line in range(300)]
     for name in ("source", "target", "valid_source", "valid_target"):
         (tmp_path / name).write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""How OpenMP's threads wait: chosen by the commands that train, before libgomp is loaded, and never by the library."""
+"""Training commands set the OpenMP spin count before libgomp is loaded; the library never does."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WAITING = ("GOMP_SPINCOUNT", "KMP_BLOCKTIME", "KMP_LIBRARY", "OMP_WAIT_POLICY")
 
 
 def python(arguments: Sequence[str | Path], **variables: str) -> subprocess.CompletedProcess[str]:
-    """A fresh process in which nothing says how threads wait, except `variables`."""
+    """Run a process whose environment sets no OpenMP wait policy except `variables`."""
     kept = {name: value for name, value in os.environ.items() if name not in WAITING}
     return subprocess.run(
         [sys.executable, *arguments], env={**kept, **variables}, capture_output=True, text=True, check=False
@@ -47,7 +47,7 @@ def test_user_setting_is_kept(name: str) -> None:
 
 
 def dry_run(tmp_path: Path, **variables: str) -> str:
-    """What libgomp says about its settings as it is loaded by `heedful train`."""
+    """libgomp prints its settings when `heedful train` loads it."""
     recipe = tmp_path / "recipe.toml"
     recipe.write_text("[data]\nbuiltin = true\nbuiltin_pairs = 100\n[model]\nN = 1\nd_model = 16\nh = 2\n")
     arguments = ["-m", "heedful", "train", recipe, "--dry-run", "--out", tmp_path / "run"]

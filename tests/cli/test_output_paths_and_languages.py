@@ -1,4 +1,4 @@
-"""What the commands may overwrite, the languages they are told, and translations without text."""
+"""Output paths that commands may overwrite, --languages, and empty translations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from synthetic_tasks import Program
 
 
 def test_user_model_survives_a_failed_start(heedful: Program, corpus: dict[str, str], tmp_path: Path) -> None:
-    """A start that fails leaves nothing; the next one does not take the directory for a run."""
+    """A failed start leaves nothing, so the next one does not mistake the directory for a run."""
     out, latin = tmp_path / "out", tmp_path / "latin"
     latin.write_bytes("Übung\n".encode("latin-1"))
     options = (*tasks.set_options({**tasks.TINY, "training.steps": 1}), "--out", out)
@@ -40,7 +40,7 @@ def test_failed_start_removes_its_directory(heedful: Program, corpus: dict[str, 
 
 
 def test_user_treebank_files_are_not_replaced(heedful: Program, tmp_path: Path) -> None:
-    """The names alone prove nothing."""
+    """File names alone do not prove that heedful wrote them."""
     (tmp_path / "trees").mkdir()
     for number in range(20):
         (tmp_path / "trees" / f"{number:02}.mrg").write_text("( (S (NN a)) )\n")

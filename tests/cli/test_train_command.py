@@ -1,4 +1,4 @@
-"""`heedful train`: by files or by a recipe; the run's path on standard output, and nothing else there."""
+"""`heedful train` from files and recipes; standard output has only the run's path."""
 
 from __future__ import annotations
 

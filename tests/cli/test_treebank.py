@@ -1,4 +1,4 @@
-"""`heedful treebank`, and `heedful evaluate --trees`: from made-up trees to a parser and its score."""
+"""`heedful treebank` and `heedful evaluate --trees`: from synthetic trees to a scored parser."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def write_treebank(top: Path, files: int, each: int) -> Path:
 
 @pytest.fixture
 def texts(heedful: Program, tmp_path: Path) -> Path:
-    """What the command makes of 20 files of two trees."""
+    """The output of the command for 20 files of two trees each."""
     assert heedful("treebank", write_treebank(tmp_path / "made", 20, 2), "--out", tmp_path / "texts").code == 0
     return tmp_path / "texts"
 
@@ -126,7 +126,7 @@ SETTINGS = {
 
 
 def test_grammar_is_learned(heedful: Program, tmp_path: Path) -> None:
-    """From brackets in files to brackets scored, on sentences that were never seen."""
+    """Train a parser end to end and score it on unseen sentences."""
     write_treebank(tmp_path / "made", 20, 100)
     texts = tmp_path / "texts"
     assert heedful("treebank", tmp_path / "made", "--out", texts).code == 0
@@ -146,7 +146,7 @@ def test_grammar_is_learned(heedful: Program, tmp_path: Path) -> None:
 
 
 def test_one_tree_per_line(heedful: Program, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two sentences in one tree are one source: parts of it would be two trees."""
+    """Two sentences in one tree are one source line, which must not be split."""
     (tmp_path / "words").write_text("abc efg . Bcd fgh .\n")
     tree = "( (S (S (NP (NN abc)) (VP (VB efg)) (. .)) (S (NP (NN Bcd)) (VP (VB fgh)) (. .))))\n"
     (tmp_path / "gold").write_text(tree)

@@ -1,4 +1,4 @@
-"""Mistakes: exit code 2 or 3, one message, no traceback, nothing on standard output. For every command."""
+"""Usage errors of every command: exit code 2 or 3, one message, no traceback, empty standard output."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TESTED_ELSEWHERE = ("attend", "demo", "export", "import", "lab", "serve")
 
 @pytest.fixture
 def places(tiny_run: Path, model: Path, corpus: dict[str, str], tmp_path: Path) -> dict[str, str]:
-    """What the arguments below name in braces."""
+    """Values of the placeholders in the arguments below."""
     (tmp_path / "empty").write_bytes(b"")
     (tmp_path / "folder").mkdir()
     (tmp_path / "latin1").write_bytes(b"fine\nna\xefve\n")
@@ -324,7 +324,7 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 @pytest.fixture(scope="session")
 def process() -> Run:
-    """The program as a process of its own."""
+    """Run the program in a subprocess."""
 
     def call(*arguments: str | Path, **options: object) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "heedful", *map(str, arguments)]

@@ -1,6 +1,6 @@
-"""Faults aimed by event: every call that changes the disk, every phase of a run, and processes that die of them.
+"""Fault injection by event: every call that changes the disk, every phase of a run, and process death.
 
-A child is a fork: it has everything imported, so that hundreds of deaths take seconds.
+Children are forks with everything imported, so that hundreds of crashes take seconds.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def count(every_change: int, night: int) -> int:
 
 
 def forked(work: Callable[[], int | None], log: Path) -> int:
-    """Runs `work` in a process of its own; its exit code, or the negative number of the signal that ended it."""
+    """Run `work` in a forked process; return its exit code, or the negative signal number."""
     sys.stdout.flush()
     sys.stderr.flush()
     pid = os.fork()
@@ -52,7 +52,7 @@ def forked(work: Callable[[], int | None], log: Path) -> int:
 
 
 class _Tapped:
-    """A file that reports each write before it, half way through it, and after it."""
+    """A file that reports each write before, halfway through and after it."""
 
     def __init__(self, file: Any, path: str, hit: Hit) -> None:
         self._file, self._path, self._hit = file, path, hit
@@ -83,7 +83,7 @@ def _opens_for_writing(arguments: tuple[Any, ...]) -> bool:
 
 
 def tap(patch: pytest.MonkeyPatch, root: Path, hit: Hit) -> None:
-    """From now on `hit` is called before every call that changes something below `root`."""
+    """Call `hit` before every call that changes something below `root`."""
     hit = _below(root, hit)
     for name in ("fsync", "rename", "replace", "mkdir", "unlink", "rmdir", "ftruncate", "pwrite"):
         patch.setattr(os, name, _reported(getattr(os, name), name, hit))
@@ -124,7 +124,7 @@ def _below(root: Path, hit: Hit) -> Hit:
 
 
 class Phases:
-    """Knows in which phase of a run the process is, and calls `act` at one event of one of them."""
+    """Tracks the phase of a run and calls `act` at one event of one phase."""
 
     # Where a run can be, and the calls inside that count as events besides those of the disk.
     PLACES: tuple[tuple[str, Any, str], ...] = (
@@ -181,5 +181,5 @@ class Phases:
 
 
 def die() -> None:
-    """As `kill -9` would have it: nothing runs after this."""
+    """Die as from `kill -9`, without cleanup."""
     os.kill(os.getpid(), signal.SIGKILL)

@@ -1,6 +1,6 @@
-"""A server as `heedful serve` starts it, with limits, an engine and a missing protection of a test's choice.
+"""A server with chosen limits and engine, and optionally without one protection (for controls).
 
-python serve_with.py RUN '{"limits": {…}, "access": {…}, "batch_seconds": 0.0, "without": "…"}'; it prints its port.
+python faulty_server.py RUN '{"limits": {…}, "access": {…}, "batch_seconds": 0.0, "without": "…"}'; it prints its port.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from heedful.serving.served_model import ServedModel
 
 
 def without(protection: str) -> None:
-    """Takes one away: the controls."""
+    """Remove one protection, for a control."""
     if protection == "reading":  # bodies are believed
         request_body.read_fields = lambda body, *_: json.loads(body)
     elif protection == "order":  # answers in another order than the questions
@@ -60,7 +60,7 @@ async def _on_the_loop(work: Any, *given: Any) -> Any:
 
 
 def _nested_parts(body: bytes, content_type: str) -> list[Any]:
-    """Parse with the standard library, which follows the nesting; what it finds does not matter."""
+    """Parse with the standard library, which follows nested forms; the result does not matter."""
     email.message_from_bytes(f"Content-Type: {content_type}\r\n\r\n".encode() + body)
     return []
 

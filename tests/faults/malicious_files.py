@@ -1,4 +1,4 @@
-"""Files as an attacker would write them. Each comes with digests that are right: the manifest does not help here."""
+"""Malicious files with valid digests, so that the manifest does not help."""
 
 from __future__ import annotations
 

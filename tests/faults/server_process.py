@@ -1,4 +1,4 @@
-"""A server in a process of its own, and clients for it."""
+"""A server in its own process, and clients for it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Server:
         return socket.create_connection(("127.0.0.1", self.port), timeout)
 
     def request(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, bytes]:
-        """A request on a connection of its own; `body` as it is, or as JSON."""
+        """Send a request on a new connection; `body` is sent unchanged or as JSON."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
         try:
             raw = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
@@ -108,7 +108,7 @@ def server(
 
 
 def until(condition: Callable[[], bool], seconds: float) -> bool:
-    """Whether it came to be in that time."""
+    """Return whether the condition became true in time."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         try:

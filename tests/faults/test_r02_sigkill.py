@@ -1,4 +1,4 @@
-"""R2: `kill -9` inside a save, a step, a validation, pruning: every run ends as one that was never killed."""
+"""R2: a run killed by SIGKILL in a save, step, validation or pruning ends like one never killed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Tally:
 
 
 def sitting(path: Path, settings: dict[str, Any], phase: str, visit: int, event: int) -> int:
-    """A process that trains until it is killed in that event, or to the end."""
+    """Train in a process until it is killed at an event, or to the end."""
 
     def work() -> None:
         with pytest.MonkeyPatch.context() as patch:
@@ -47,7 +47,7 @@ def sitting(path: Path, settings: dict[str, Any], phase: str, visit: int, event:
 
 
 def stopped_once(path: Path, settings: dict[str, Any]) -> int:
-    """A sitting that ends with SIGTERM and leaves an average of its own."""
+    """Train until SIGTERM, which leaves an averaged model."""
 
     def work() -> int:
         with pytest.MonkeyPatch.context() as patch:
@@ -113,7 +113,7 @@ def test_killed_while_preparing_begins_again(
 def test_killed_in_the_last_average_after_an_earlier_stop(
     reference: Path, settings: dict[str, Any], tmp_path: Path
 ) -> None:
-    """RUN/model of the earlier stop is not taken for that of the end."""
+    """RUN/model from an earlier stop is not mistaken for the final model."""
     path = tmp_path / "run"
     assert stopped_once(path, settings) == 143
     assert sitting(path, settings, "average", 1, 2) == -signal.SIGKILL
@@ -123,7 +123,7 @@ def test_killed_in_the_last_average_after_an_earlier_stop(
 
 @contextmanager
 def in_place(final: Path, *_: object) -> Iterator[Path]:
-    """What files.new_directory protects from: a directory that is filled under its own name."""
+    """What atomic_files.new_directory prevents: a directory written under its final name."""
     final.mkdir(parents=True, exist_ok=True)
     yield final
 
@@ -144,7 +144,7 @@ def test_control_without_whole_directories_and_digests(
 def test_control_without_the_moments(
     reference: Path, settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Adam begins anew at the restart: what is compared at the end shows it."""
+    """Without the optimizer state, the comparison at the end must fail."""
     path = tmp_path / "run"
     assert sitting(path, settings, "save", 3, 5) == -signal.SIGKILL
     fitting = checkpoints._require_tensor

@@ -1,4 +1,4 @@
-"""R3: death at every I/O call of saving, pruning and replacing a model leaves a valid old or new one."""
+"""R3: a crash at any I/O call of saving, pruning or replacing leaves a valid old or new version."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_a_valid_checkpoint_at_every_call(
 
 @contextmanager
 def in_place(final: Path, *_: object) -> Iterator[Path]:
-    """What files.new_directory protects from."""
+    """What atomic_files.new_directory prevents."""
     shutil.rmtree(final, ignore_errors=True)
     final.mkdir(parents=True)
     yield final

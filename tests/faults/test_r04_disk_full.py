@@ -1,4 +1,4 @@
-"""R4: a disk that is full at any write: what was saved is intact, nothing is left over, exit 4, and why."""
+"""R4: disk full at any write: saved data is intact, no leftovers, exit code 4 with the reason."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_a_limit_of_the_system_itself(
 
 
 def test_control_without_cleaning_up(reference: Path, arguments: list[str], tmp_path: Path) -> None:
-    """A save that writes in place and turns no error into ours."""
+    """A save that writes in place and does not convert errors."""
     from test_r02_sigkill import in_place
 
     outcomes = []

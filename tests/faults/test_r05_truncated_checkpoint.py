@@ -1,4 +1,4 @@
-"""R5: a checkpoint that was cut short is found out, and the run goes on from the newest whole one."""
+"""R5: a truncated checkpoint is detected, and the run resumes from the newest valid one."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def truncations(directory: Path, number: int) -> Iterator[tuple[Path, int]]:
 
 
 def accepted(run: RunDirectory, number: int) -> int:
-    """How many truncated checkpoints were taken for whole."""
+    """Return how many truncated checkpoints were accepted."""
     taken = 0
     for path, length in truncations(run.checkpoint(LAST), number):
         whole = path.read_bytes()

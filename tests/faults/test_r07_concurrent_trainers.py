@@ -1,4 +1,4 @@
-"""R7: a second trainer is refused within a second; the lock of a dead one is recovered."""
+"""R7: a second trainer is rejected within a second; the lock of a dead one is recovered."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PLACES = [("begin", 1, 6), ("save", 2, 8), ("step", 5, 2), ("validation", 2, 1),
 
 
 class Trainer:
-    """A trainer that stands still at an event, as a process of its own."""
+    """A trainer process that pauses at an event."""
 
     def __init__(self, path: Path, settings: dict[str, Any], place: tuple[str, int, int]) -> None:
         self.log = path.parent / "first.txt"

@@ -1,4 +1,4 @@
-"""R8: a loss or gradient that is not a number stops the run before the update, or is skipped and counted."""
+"""R8: a non-finite loss or gradient stops the run before the update, or is skipped and counted."""
 
 from __future__ import annotations
 

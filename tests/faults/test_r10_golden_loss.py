@@ -1,6 +1,6 @@
-"""R10: the loss of 20 steps is the same twice on one machine, and within 1e-4 of the recorded one on any.
+"""R10: the loss curve of 20 steps is identical twice on one machine, and within 1e-4 of the record on any.
 
-A change that is meant to change it records it anew, with HEEDFUL_RECORD_GOLDEN=1.
+After an intended change, record it again with HEEDFUL_RECORD_GOLDEN=1.
 """
 
 from __future__ import annotations

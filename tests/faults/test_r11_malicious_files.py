@@ -1,4 +1,4 @@
-"""R11: files of an attacker: nothing is executed, a typed error within a second, memory bounded."""
+"""R11: malicious files: no code runs, a typed error within a second, bounded memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""R12: mutated checkpoint, tokenizer and config files, with digests that are right: only our errors, no hang."""
+"""R12: mutated checkpoint, tokenizer and config files with valid digests raise only heedful's errors."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def test_only_our_errors(run: RunDirectory, kind: str, tmp_path: Path, counted: 
 
 @pytest.mark.parametrize("kind", TARGETS)
 def test_control_without_checks(run: RunDirectory, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Values and tensors are taken as they come: some mutation then ends in an error that is not ours."""
+    """Without validation, some mutation raises a foreign error."""
     if kind == "model":
         monkeypatch.setattr(model_directory, "read_tensors", lambda path, _: safetensors.torch.load_file(path))
     elif kind == "checkpoint":

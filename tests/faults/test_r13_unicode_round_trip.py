@@ -1,4 +1,4 @@
-"""R13: any text survives the tokenizer unchanged; text that is not valid Unicode is refused by line number."""
+"""R13: any text survives the tokenizer unchanged; invalid Unicode is rejected with its line number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""R15: the search finds what brute force finds, greedy is beam 1, and the cache is recomputation."""
+"""R15: beam search equals brute force, beam 1 equals greedy, and the cache equals recomputation."""
 
 from __future__ import annotations
 

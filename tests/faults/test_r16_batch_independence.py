@@ -1,4 +1,4 @@
-"""R16: a translation does not depend on what else is in its batch."""
+"""R16: a translation does not depend on the rest of its batch."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SENTENCES = count(100, 1_000)
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model that has learnt a little: enough to say something else for every sentence."""
+    """A model trained just enough to translate each sentence differently."""
     directory = tmp_path_factory.mktemp("copying")
     pairs = tasks.pairs(tasks.copy, range(600), shortest=1, longest=18)
     tasks.write(directory, "train", pairs)

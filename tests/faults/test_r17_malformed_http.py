@@ -1,4 +1,4 @@
-"""R17: whatever bytes come over HTTP, no crash, no status of 500 or more, and healthy after."""
+"""R17: arbitrary bytes over HTTP cause no crash and no status ≥ 500; the server stays healthy."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_mutated_and_odd_requests(one: Server, counted: Callable[[int, str], Non
 
 
 def test_the_openapi_fuzzer(one: Server, tmp_path: Path, counted: Callable[[int, str], None]) -> None:
-    """Schemathesis makes requests from the API's description, right and wrong ones."""
+    """Schemathesis generates valid and invalid requests from the API description."""
     pytest.importorskip("schemathesis")
     examples = count(10, 100)
     program = [str(Path(sys.executable).with_name("schemathesis")), "run"]

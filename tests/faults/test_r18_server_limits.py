@@ -1,4 +1,4 @@
-"""R18: at the limit a request is taken, one past it is refused, before any work and without memory."""
+"""R18: requests at a limit are accepted, above it rejected, before any work and in bounded memory."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_exact_and_before_the_work(one: Server, name: str, counted: Callable[[in
 
 
 def test_tokens(one: Server, counted: Callable[[int, str], None]) -> None:
-    """However many tokens the tokenizer makes of a text, the border lies where their number is the limit."""
+    """The limit applies to the exact number of tokens, whatever the text."""
     answers = [one.translate("a b " * number) for number in range(1, 70)]
     refused = [body["error"] for status, body in answers if status == 400]
     assert refused, "none was past the limit"
@@ -59,7 +59,7 @@ def test_tokens(one: Server, counted: Callable[[int, str], None]) -> None:
 
 
 def test_memory_does_not_grow_with_what_is_sent(one: Server) -> None:
-    """100 MB without a length, in chunks: refused when the limit is passed, the rest never held."""
+    """100 MB in chunks without a length are rejected at the limit and never held in memory."""
     chunk = b"%x\r\n%s\r\n" % (100_000, b"x" * 100_000)
     before = one.memory()
     with one.connect() as connection:

@@ -1,7 +1,7 @@
-"""R19: many clients at once; then more than can be answered.
+"""R19: many concurrent clients, then more than the capacity.
 
-The engine does nothing but wait a fixed time for each batch, so that its capacity is known and the machine's noise
-is not measured; benchmarks/serving_load.py has the times of a real model.
+The engine only waits a fixed time per batch, so that its capacity is known and independent of the machine;
+benchmarks/serving_load.py has the times of a real model.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def test_32_concurrent_clients(reference: Path, counted: Callable[[int, str], No
 
 
 def overload(one: Server, clients: int, seconds: float) -> list[tuple[int, float]]:
-    """Status and time of every request of clients that ask again as soon as they are answered, or refused."""
+    """Return status and time of every request; clients send the next as soon as they get a response."""
     answers: list[tuple[int, float]] = []
     end = time.monotonic() + seconds
 
@@ -71,7 +71,7 @@ def overload(one: Server, clients: int, seconds: float) -> list[tuple[int, float
 
 
 def test_four_times_the_capacity(reference: Path, counted: Callable[[int, str], None]) -> None:
-    """64 clients where 16 have room: they are answered as if they were alone."""
+    """64 clients with a capacity for 16: accepted requests are as fast as without overload."""
     tokens = 16 * 5
     with server(reference, batch_seconds=0.1, waiting=tokens) as one:
         status, headers = refused_headers(one)
@@ -90,7 +90,7 @@ def test_four_times_the_capacity(reference: Path, counted: Callable[[int, str], 
 
 
 def refused_headers(one: Server) -> tuple[int, set[str]]:
-    """What one of many is refused with."""
+    """Return the response to one rejected request."""
     body = json.dumps({"q": "a b c d e f g h " * 3, **PAIR}).encode()
     found: list[tuple[int, set[str]]] = []
 
@@ -110,6 +110,6 @@ def refused_headers(one: Server) -> tuple[int, set[str]]:
 
 
 def test_control_unlimited_queue(reference: Path) -> None:
-    """Without a limit to what waits nobody is refused, and everyone waits for all the others."""
+    """Without a queue limit nobody is rejected, and everyone waits."""
     with server(reference, batch_seconds=0.1, waiting=10**9) as one:
         assert {status for status, _ in overload(one, 64, 1)} == {200}

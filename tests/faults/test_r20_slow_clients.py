@@ -1,4 +1,4 @@
-"""R20: clients that are slow, and clients that vanish, harm nobody."""
+"""R20: slow and disconnecting clients do not affect others."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LIMIT = 2.0  # seconds
 
 
 def closed_after(one: Server, raw: bytes, patience: float) -> float:
-    """Seconds until the server closes on a client that sends a byte a second; inf where it does not in time."""
+    """Return the seconds until the server closes a connection with one byte per second, or inf."""
     began = time.monotonic()
     with one.connect(0.5) as connection:
         for byte in raw:
@@ -42,7 +42,7 @@ def closed_after(one: Server, raw: bytes, patience: float) -> float:
 
 
 def test_one_byte_per_second(reference: Path, counted: Callable[[int, str], None]) -> None:
-    """Half of them in the head, half in the body; meanwhile others are answered."""
+    """Half of them stall in the head, half in the body; other clients are served meanwhile."""
     with server(reference, receive_seconds=LIMIT) as one:
         baseline = one.descriptors()
         head, body = REQUEST, REQUEST[REQUEST.index(b"\r\n\r\n") - 10 :]
@@ -99,7 +99,7 @@ def test_a_little_that_nobody_reads(reference: Path) -> None:
 
 
 def _not_reading(one: Server, times: int = 3_000) -> socket.socket:
-    """Asks for so many pages and reads none."""
+    """Request pages without reading the responses."""
     connection = socket.socket()
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2_048)
     connection.connect(("127.0.0.1", one.port))

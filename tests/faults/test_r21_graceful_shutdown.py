@@ -1,4 +1,4 @@
-"""R21: SIGTERM while requests are under way: all are answered, and the program ends with 0."""
+"""R21: after SIGTERM all open requests are answered, and the program exits with 0."""
 
 from __future__ import annotations
 

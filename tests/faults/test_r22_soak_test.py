@@ -1,4 +1,4 @@
-"""R22: very many requests: nobody gets another's answer, and memory does not grow."""
+"""R22: after very many requests, no client has received another's response and memory has not grown."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CLIENTS = 8
 
 
 def ask(one: Server, number: int, requests: int) -> int:
-    """Answers of a client's many requests, on one connection, that are not its own."""
+    """Return the wrong responses to one client's requests on one connection."""
     connection = http.client.HTTPConnection("127.0.0.1", one.port, timeout=60)
     wrong = 0
     for turn in range(requests):
@@ -49,7 +49,7 @@ def test_soak(reference: Path, counted: Callable[[int, str], None]) -> None:
 
 
 def test_the_search_itself(reference: Path, counted: Callable[[int, str], None]) -> None:
-    """The model's own translations, not those of an engine made for tests."""
+    """With the real model instead of the fake engine."""
     requests = count(400, 8_000)
     with server(reference, batch_seconds=None) as one, ThreadPoolExecutor(CLIENTS) as pool:
         texts = [" ".join("abcdefgh"[: 1 + number % 8]) for number in range(requests)]
@@ -62,7 +62,7 @@ def test_the_search_itself(reference: Path, counted: Callable[[int, str], None])
 
 
 def test_control_crossed_answers(reference: Path) -> None:
-    """Answers given in another order than the questions were asked in."""
+    """Responses in the wrong order."""
     with server(reference, batch_seconds=0.02, without="order") as one, ThreadPoolExecutor(CLIENTS) as pool:
         assert sum(pool.map(lambda number: ask(one, number, 10), range(CLIENTS))) > 0
 

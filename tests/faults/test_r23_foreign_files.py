@@ -1,4 +1,4 @@
-"""R23: whatever `--out` points at, nothing is deleted or overwritten that heedful did not write."""
+"""R23: wherever `--out` points, heedful deletes or overwrites only its own files."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class Place:
         (self.latin).write_bytes("Übung\n".encode("latin-1") * 3)
 
     def before(self, state: str) -> None:
-        """Starts that came to nothing, before the user put things there."""
+        """Failed starts before the user adds files."""
         if state in ("after a failed start", "after both"):
             self.call("train", {**self.settings, "data.source": str(self.latin)})
         if state in ("after a killed start", "after both"):
@@ -160,7 +160,7 @@ class Place:
 
 class _Text(io.StringIO):
     def reconfigure(self, **_: object) -> None:
-        """As sys.stdout has it."""
+        """Same interface as sys.stdout."""
 
 
 @pytest.fixture(scope="session")
@@ -192,7 +192,7 @@ def quick_demo(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def losses(arrangement: Arrangement, top: Path, sources: Path, settings: dict[str, Any]) -> list[str]:
-    """What of the user's is not as it was after the command, and after the same command again."""
+    """Return the user's files that changed after the command and after repeating it."""
     place = Place(top, sources, settings)
     place.before(arrangement.state)
     for had in arrangement.had:
@@ -254,7 +254,7 @@ def anything(*_: object) -> bool:
 def test_control_a_marker_that_proves_nothing(
     sources: Path, settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As it was: whatever is there counts as a run, and is replaced."""
+    """The old behaviour: anything there counts as a run and is replaced."""
     monkeypatch.setattr(RunDirectory, "require_own", lambda self: None)
     monkeypatch.setattr(ownership, "holds_only", anything)
     monkeypatch.setattr(ownership, "is_ours", anything)

@@ -1,4 +1,4 @@
-"""R24: the slowest known bodies do not keep the event loop from answering others."""
+"""R24: the slowest known request bodies do not block the event loop."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FORM, MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data; bou
 
 
 def nested(depth: int, size: int = SIZE) -> bytes:
-    """A form in a form in a form."""
+    """Return a nested multipart form."""
     body = b"".join(
         b'--b%d\r\nContent-Disposition: form-data; name="q"\r\nContent-Type: multipart/mixed; boundary=b%d\r\n\r\n'
         % (level, level + 1)
@@ -55,7 +55,7 @@ BODIES: dict[str, tuple[bytes, str]] = {
 
 @contextmanager
 def health(one: Server) -> Iterator[list[float]]:
-    """The seconds of every /health while the block runs."""
+    """Measure /health while the block runs."""
     seconds: list[float] = []
     stop = threading.Event()
 

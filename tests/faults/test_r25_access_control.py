@@ -1,4 +1,4 @@
-"""R25: requests of those who may not ask are refused; doubtful framing ends the connection."""
+"""R25: unauthorised requests are rejected; ambiguous framing closes the connection."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_smuggling_shapes(one: Server, counted: Callable[[int, str], None]) -> N
 
 
 def test_rate_limit(reference: Path, counted: Callable[[int, str], None]) -> None:
-    """Of one client; others are answered meanwhile, and a made-up X-Forwarded-For helps nobody."""
+    """The limit applies per client, and a forged X-Forwarded-For does not evade it."""
     limit = count(20, 200)
     with server(reference, access={"rate_limit": limit, "trusted_proxies": ["127.0.0.1"]}) as one:
         own = {"X-Forwarded-For": "192.0.2.1"}

@@ -1,4 +1,4 @@
-"""R26: a line of many sentences comes back whole, and the same by the command line, the server and Python."""
+"""R26: a line of many sentences is translated completely, and equally by command line, server and Python."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_number_of_sentences_is_kept(
 
 
 def test_cli_python_and_server_agree(reference: Path, tmp_path: Path, counted: Callable[[int, str], None]) -> None:
-    """The model itself, whatever it says."""
+    """With the real model, whatever its translations."""
     lines = [line(length) for length in LENGTHS[:7]]
     found = by_python(reference, lines)
     assert len(set(found)) == len(found), "otherwise nothing is compared"

@@ -1,4 +1,4 @@
-"""Tiny runs for the fault tests, and what must be the same at their end."""
+"""Tiny runs for the fault tests, and the final state to compare."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def sha256(path: Path) -> str:
 
 
 def end_of(path: Path, last: int = LAST) -> dict[str, Any]:
-    """All of a finished run that must not depend on what happened on the way."""
+    """Return everything in a finished run that must not depend on interruptions."""
     run = RunDirectory(path)
     newest = run.checkpoint(last)
     files = [newest / "model.safetensors", newest / "optimizer.safetensors"]
@@ -54,7 +54,7 @@ def leftovers(path: Path) -> list[str]:
 
 
 def continued(path: Path, settings: dict[str, Any]) -> None:
-    """The same command, whether the run has begun or not."""
+    """Start or resume a run with the same command."""
     train(out=path, overrides=settings)
 
 

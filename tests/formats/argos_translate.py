@@ -1,6 +1,6 @@
 """Install Argos packages and translate with them, in their own environment; print JSON.
 
-installed.py LINES.json PACKAGE.argosmodel…
+argos_translate.py LINES.json PACKAGE.argosmodel…
 """
 
 import json

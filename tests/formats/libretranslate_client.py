@@ -1,6 +1,6 @@
 """Query a server with the client of LibreTranslate, in its own environment; print JSON.
 
-client.py ADDRESS SENTENCE…
+libretranslate_client.py ADDRESS SENTENCE…
 """
 
 import json

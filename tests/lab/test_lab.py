@@ -1,4 +1,4 @@
-"""The experiments: what can be computed holds, what is trained runs, and a claim that fails is said to have failed."""
+"""The lab: computed claims hold, trained experiments run, and a failed claim is reported as such."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_report_states_the_result(held: bool | None, said: str) -> None:
 
 
 def texts(figure: Curves | Bars, path: Path) -> list[str]:
-    """Everything that is written in a figure."""
+    """Return all text in a figure."""
     with matplotlib.rc_context({"svg.fonttype": "none"}):
         _draw(figure, path / "figure.svg")
     drawing = ElementTree.fromstring((path / "figure.svg").read_bytes())

@@ -1,4 +1,4 @@
-"""The same weights in Hugging Face's Marian: a second oracle of the whole model, embeddings and positions included."""
+"""Hugging Face's Marian with the same weights: a second oracle of the whole model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`training.checkpoint_activations`: the same gradients to the bit, from less memory."""
+"""`training.checkpoint_activations` gives bit-identical gradients with less memory."""
 
 from __future__ import annotations
 

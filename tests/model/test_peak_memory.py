@@ -1,4 +1,4 @@
-"""Attention's memory grows with the length, not with its square: every byte that the allocator gives is counted."""
+"""Attention memory grows linearly with length, measured by exact allocation counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same weights in torch's own modules: the oracle of model/."""
+"""torch's own modules with the same weights: the oracle of model/."""
 
 from __future__ import annotations
 

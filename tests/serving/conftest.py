@@ -1,4 +1,4 @@
-"""A server's parts with a small random model, and one whose translations are known."""
+"""Server fixtures with a small random model, and with a fake engine."""
 
 from __future__ import annotations
 

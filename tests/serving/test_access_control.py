@@ -1,4 +1,4 @@
-"""Who may use the server: hosts, origins, keys, proxies and rates."""
+"""Access control: hosts, origins, keys, proxies and rate limits."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_api_keys(connect: Connect) -> None:
 
 
 def test_every_route_requires_a_key(connect: Connect) -> None:
-    """A route that is added later must check the key, too."""
+    """Routes added later must check the key, too."""
     form = {**{name: (None, value) for name, value in FIELDS.items()}, "s": (None, "b"), "file": ("a.txt", "a")}
     with connect(api_keys=(b"key",)) as client:
         routes = {(path, method) for route in client.app.routes for path, method in methods(route)}  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""The API as LibreTranslate's clients use it."""
+"""The HTTP API, as LibreTranslate clients use it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_from_a_language_to_itself(client: TestClient) -> None:
 
 
 def test_missing_profile_disables_detection(served: ServedModel, translator: Translator) -> None:
-    """French could be taken for English, and come back as it is."""
+    """Otherwise French could be taken for English and returned unchanged."""
     text = replace(
         translator.model.text, source_language="fr", target_language="en", source_profile="", target_profile=""
     )

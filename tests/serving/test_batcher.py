@@ -1,4 +1,4 @@
-"""Requests that are translated together: to each its own, none waits for the longest, and too many are refused."""
+"""Request batching: correct results, fairness and overload."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def ids(text: str, tokens: int = 1) -> list[int]:
 
 
 class Held:
-    """An engine that waits for `go` before each batch, and says what it was given. It returns sentence and rank."""
+    """An engine that waits for `go` before each batch, records its input, and returns sentence and rank."""
 
     def __init__(self) -> None:
         self.batches: list[list[str]] = []

@@ -1,4 +1,4 @@
-"""Files taken apart and put together again."""
+"""Splitting files into parts and reassembling them."""
 
 from __future__ import annotations
 

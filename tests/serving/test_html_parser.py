@@ -1,4 +1,4 @@
-"""HTML as runs of text and markup, and back."""
+"""HTML parsing into runs and markup, and reassembly."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_nesting_depth_limit(translator: Translator) -> None:
 
 
 def test_a_large_document_takes_linear_time() -> None:
-    """Quadratic, they would take minutes."""
+    """Quadratic algorithms would take minutes."""
     for html in (
         "<b>a</b> " * 50_000,
         "<p>a" * 50_000,

@@ -1,4 +1,4 @@
-"""Inline elements in a translation, with alignments that are given."""
+"""Inline markup transfer with given alignments."""
 
 from __future__ import annotations
 

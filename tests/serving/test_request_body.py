@@ -1,4 +1,4 @@
-"""Request bodies: what is read from them, what is refused, and how long that takes."""
+"""Request bodies: parsing, rejection and parsing time."""
 
 from __future__ import annotations
 

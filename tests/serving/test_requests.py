@@ -1,4 +1,4 @@
-"""What a request may hold, and what is said of one that may not."""
+"""Validation of request fields and its error messages."""
 
 from __future__ import annotations
 

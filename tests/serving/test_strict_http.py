@@ -1,4 +1,4 @@
-"""Requests whose end two parsers could see in two places are refused, and end the connection."""
+"""Ambiguous HTTP framing is rejected and closes the connection."""
 
 from __future__ import annotations
 

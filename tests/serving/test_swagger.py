@@ -1,4 +1,4 @@
-"""GET /spec, GET /docs, HEAD and region codes: what LibreTranslate's clients call beside translations."""
+"""GET /spec, GET /docs, HEAD and region codes, as LibreTranslate clients use them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from local_test_client import local_client
 
 
 def test_description_is_valid_swagger_2(client: TestClient) -> None:
-    """Each path and method that it names is answered, and each form of it is read."""
+    """Every listed path and method exists, and every listed form is accepted."""
     spec = client.get("/spec").json()
     assert spec["swagger"] == "2.0"
     for path, methods in spec["paths"].items():

@@ -1,4 +1,4 @@
-"""Two sides that belong together: files, tables and their errors."""
+"""Parallel corpora: files, tables and their errors."""
 
 from __future__ import annotations
 

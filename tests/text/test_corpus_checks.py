@@ -1,4 +1,4 @@
-"""Mistakes in parallel text: each check speaks when it should, and otherwise is silent."""
+"""Corpus checks warn about mistakes and only about mistakes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Language codes, and which languages files are in: by their names, or by their text."""
+"""Language codes, and detection of languages from file names and text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A text as segments, and back: nothing is lost, and what is not translated stays as it was."""
+"""Segmentation and reassembly: nothing is lost, and untranslated text is unchanged."""
 
 from __future__ import annotations
 

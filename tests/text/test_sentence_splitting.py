@@ -1,4 +1,4 @@
-"""Cutting what is too long: nothing is lost, everything fits, and borders are sensible."""
+"""Sentence splitting and cutting of long text: nothing is lost and every part fits."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_where_sentences_end(sentences):
 
 
 def test_a_million_dots_take_linear_time():
-    """Quadratic, they would take hours."""
+    """A quadratic algorithm would take hours."""
     for text in ("." * 1_000_000, '."' * 500_000, "。" * 1_000_000, ".)" * 500_000 + " "):
         assert "".join(split_sentences(text)) == text
 

@@ -1,4 +1,4 @@
-"""Reading lines: where they end, what is refused, and what the refusal says."""
+"""Reading lines: line endings, rejected files, and error messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The attention page, sheet and data: every weight is there, and no text can break out of the page."""
+"""The attention page, figure and data: all weights are present, and text is escaped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The picture of cross-attention: written, an image, and of the layer that points most clearly."""
+"""The cross-attention figure and its choice of layer."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A run's page: the curves are the log's figures, and nothing has to be fetched to see them."""
+"""The run page: curves match the log, and the page is self-contained."""
 
 from __future__ import annotations
 

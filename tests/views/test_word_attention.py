@@ -1,4 +1,4 @@
-"""Tokens to words: by hand, and the invariants of weights."""
+"""Word-level attention: examples by hand, and invariants."""
 
 import pytest
 import torch

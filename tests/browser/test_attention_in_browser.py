@@ -78,10 +78,10 @@ def test_word_weights_are_sums_of_token_weights(open_page: Any, path: Path) -> N
 
 def test_attention_type_and_unit_can_be_switched(open_page: Any, path: Path) -> None:
     page = open_page(path)
-    page.get_by_label("within the source").check()
+    page.get_by_label("encoder self-attention").check()
     page.get_by_label("tokens").check()
     assert labels(page, "row") == labels(page, "column") == SOURCE
-    page.get_by_label("within the translation").check()
+    page.get_by_label("decoder self-attention").check()
     assert labels(page, "row") == TARGET
     assert labels(page, "column") == ["<s>", "▁der", "▁Hut"]  # what each position reads
     assert "masked" in page.locator("#about").text_content()

@@ -195,11 +195,11 @@ def test_attention_link_opens_a_new_page(open_page: Any, site: Site) -> None:
     page.get_by_label("Text", exact=True).fill("ba & bo")
     translation(page, "BA & BO")
     with page.expect_popup() as opened:
-        page.get_by_role("link", name="what every head attends to").click()
+        page.get_by_role("link", name="show attention").click()
     asked = parse_qs(urlsplit(opened.value.url).query)
     assert asked == {"q": ["ba & bo"], "source": ["en"], "target": ["de"]}
     for _ in range(2):
-        assert opened.value.locator("h1").text_content() == "What every head attends to"
+        assert opened.value.locator("h1").text_content() == "Attention of every head"
         opened.value.reload()
 
 

@@ -74,17 +74,17 @@ def _outputs(
         else nullcontext() as stream
     ):
         results = translated(translator, iter(sources), beam=arguments.beam, alpha=arguments.alpha, split=split)
-        said = [result.text for _, _, result in results]
+        generated = [result.text for _, _, result in results]
         if stream is not None:
-            stream.writelines(f"{line}\n" for line in written(said))
-    return said
+            stream.writelines(f"{line}\n" for line in written(generated))
+    return generated
 
 
 def _as_trees(gold: Sequence[Tree], outputs: Sequence[str]) -> list[str]:
     """Return repaired, bracketed trees with the words and tags of the gold trees, as EVALB needs them."""
     return [
-        to_bracketed(replace(tree, brackets=delinearize(said, len(tree.words))))
-        for tree, said in zip(gold, outputs, strict=True)
+        to_bracketed(replace(tree, brackets=delinearize(generated, len(tree.words))))
+        for tree, generated in zip(gold, outputs, strict=True)
     ]
 
 

@@ -18,7 +18,7 @@ def test_the_demo_prints_scores_examples_and_a_picture(tmp_path: Path) -> None:
     }
     printed = list(demo.demo(tmp_path / "run", recipes.merged(demo.SETTINGS, shrunk), test_pairs=40))
     text = "\n".join(printed)
-    assert "On 40 sentences" in text
+    assert "Scores on 40 held-out sentences" in text
     assert "BLEU" in text
     assert "|tok:13a|" in text
     assert "exact match" in text

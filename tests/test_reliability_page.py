@@ -23,7 +23,7 @@ def test_a_row_that_failed_or_did_not_run_says_so() -> None:
     page = reliability_record.page({"R2": {"every change": summary}})
     assert "| R2 | `kill -9` | **failed**, 2026-01-02 | not run | not run |" in page
     assert "Every change: 20 kills in 1.5 s.*" in page
-    assert "| R3 | death at every I/O call | not run | not run | not run |" in page
+    assert "| R3 | crash at every I/O call | not run | not run | not run |" in page
 
 
 def test_every_row_has_a_test_and_a_control() -> None:

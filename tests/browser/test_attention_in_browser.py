@@ -90,9 +90,9 @@ def test_attention_type_and_unit_can_be_switched(open_page: Any, path: Path) -> 
 def test_attended_words_are_listed(open_page: Any, path: Path) -> None:
     page = open_page(path, "#cross/words/1/2")
     page.locator("#lines g[data-row='1']").hover()
-    assert page.locator("#reading").text_content() == "“Hut” looks at: hat 1.00"
+    assert page.locator("#reading").text_content() == "“Hut” attends to: hat 1.00"
     page.locator("#lines g[data-column='1']").focus()
-    assert page.locator("#reading").text_content().startswith("“hat” is looked at by: der 1.00")
+    assert page.locator("#reading").text_content().startswith("“hat” is attended to by: der 1.00")
 
 
 def test_sentence_is_selected(open_page: Any, path: Path, tmp_path: Path) -> None:

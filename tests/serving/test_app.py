@@ -259,8 +259,8 @@ def test_attention_page_offers_all_sentences_and_shows_one(attending: TestClient
     [
         ({"q": " "}, "q is empty"),
         ({"q": "ba " * 200}, "attention is shown for at most 20"),
-        ({"sentence": 2}, "sentence = 2 does not exist: q has 1, counted from 1."),
-        ({"sentence": 0}, "sentence = 0 is not in q"),
+        ({"sentence": 2}, "sentence = 2 does not exist: q has 1 sentence, counted from 1."),
+        ({"sentence": 0}, "sentence = 0 does not exist"),
         ({"sentence": "x"}, 'sentence must be a whole number of at least 1, not "x".'),
         ({"target": "xx"}, "xx is not supported"),
     ],

@@ -130,7 +130,7 @@ def test_a_json_file_has_at_most_a_million_bytes(tmp_path: Path) -> None:
 def test_a_manifest_that_is_a_link_is_refused(directory: Path) -> None:
     (directory / "MANIFEST.json").rename(directory.parent / "elsewhere")
     (directory / "MANIFEST.json").symlink_to(directory.parent / "elsewhere")
-    with pytest.raises(ModelError, match=r"MANIFEST\.json is damaged: not a regular file\."):
+    with pytest.raises(ModelError, match=r"MANIFEST\.json is damaged: not a plain file\."):
         verify_manifest(directory, (), ModelError)
 
 
@@ -138,7 +138,7 @@ def test_a_link_is_no_file_of_ours(directory: Path) -> None:
     (directory / "elsewhere").write_bytes(bytes(range(64)))
     (directory / "weights").unlink()
     (directory / "weights").symlink_to("elsewhere")
-    with pytest.raises(ModelError, match="not a regular file"):
+    with pytest.raises(ModelError, match="not a plain file"):
         verify_manifest(directory, (), ModelError)
 
 

@@ -102,7 +102,7 @@ def test_missing_side(write_text, tmp_path):
 
 
 def test_no_text_at_all():
-    with pytest.raises(CorpusError, match=r"No validation text was given\."):
+    with pytest.raises(CorpusError, match=r"No validation text given\."):
         Corpus.of((), (), "validation")
 
 

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from heedful.errors import InputError, UsageError
+from heedful.formatting import plural
 from heedful.serving.batcher import Batcher
 from heedful.serving.documents import Document, HtmlDocument, TextDocument
 from heedful.serving.file_formats import EXTENSIONS
@@ -102,7 +103,9 @@ class TranslationService:
         if not segments:
             raise RequestError("q is empty. Send a text to show attention for.")
         if not 1 <= sentence <= len(segments):
-            raise RequestError(f"sentence = {sentence} does not exist: q has {len(segments):,}, counted from 1.")
+            raise RequestError(
+                f"sentence = {sentence} does not exist: q has {plural(len(segments), 'sentence')}, counted from 1."
+            )
         if (tokens := len(segments[sentence - 1].ids)) > self.limits.attended:
             raise RequestError(
                 f"Sentence {sentence} has {tokens:,} tokens; attention is shown for at most {self.limits.attended:,}."

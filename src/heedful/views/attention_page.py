@@ -20,6 +20,7 @@ from torch import Tensor
 from heedful.atomic_files import write_durably
 from heedful.decoding.translator import Attention, Translator
 from heedful.errors import InputError
+from heedful.formatting import plural
 from heedful.text.text_files import check_text
 from heedful.views.cross_attention_figure import sharpest_layer
 from heedful.views.word_attention import group_tokens
@@ -52,7 +53,9 @@ def attended(
     else:
         found = _sentences(translator, source, sentence)
     if sentence is not None and not 1 <= sentence <= len(found):
-        raise InputError(f"--sentence {sentence} does not exist: TEXT has {len(found)}, counted from 1.")
+        raise InputError(
+            f"--sentence {sentence} does not exist: TEXT has {plural(len(found), 'sentence')}, counted from 1."
+        )
     return found
 
 

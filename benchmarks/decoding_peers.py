@@ -21,7 +21,7 @@ from heedful.config import BOS, EOS, PAD, UNK
 from heedful.decoding.kernels import Precision
 from heedful.errors import HeedfulError
 
-sys.path.append(str(Path(__file__).parents[1] / "tests" / "model"))  # marian_twin: the tests' oracle
+sys.path.append(str(Path(__file__).parents[1] / "tests" / "model"))  # marian_oracle: the tests' oracle
 
 Sentences = list[list[int]]
 
@@ -29,13 +29,13 @@ Sentences = list[list[int]]
 @dataclass(frozen=True)
 class Text:
     name: str
-    sources: Sentences  # ids with the end symbol, shortest first
+    sources: Sentences  # token ids with EOS, shortest first
     references: list[str]  # in the same order
 
 
 class Search(NamedTuple):
     beam: int
-    alpha: float  # each contender's own form of the length penalty: ours is GNMT's, the others divide by lengthᵅ
+    alpha: float  # each toolkit's own length penalty: heedful uses GNMT's, the others divide by lengthᵅ
 
 
 Decode = Callable[[Sentences, Search], Sentences]
@@ -80,7 +80,7 @@ def ctranslate2_decode(path: Path, threads: int, compute_type: str) -> Decode:
     """CTranslate2 takes and returns the names of tokens. The look-up costs microseconds per batch, and is counted."""
     import ctranslate2
 
-    from heedful.interop.ctranslate2 import write_ctranslate2
+    from heedful.interop.ctranslate2_export import write_ctranslate2
 
     model = heedful.load(path, device="cpu").model
     names = model.tokenizer.tokens(range(model.tokenizer.vocab_size))
@@ -94,13 +94,13 @@ def ctranslate2_decode(path: Path, threads: int, compute_type: str) -> Decode:
 
     def decode(sources: Sentences, search: Search) -> Sentences:
         found = translator.translate_batch(
-            [[names[number] for number in source[:-1]] for source in sources],  # it adds the end symbol
+            [[names[number] for number in source[:-1]] for source in sources],  # CTranslate2 adds EOS
             beam_size=search.beam,
             length_penalty=search.alpha,
             min_decoding_length=0,
             max_input_length=0,
-            max_batch_size=TOGETHER,  # it puts the longest first by itself
-            max_decoding_length=most_tokens(sources, extra) - 1,  # it does not count the end symbol
+            max_batch_size=TOGETHER,  # CTranslate2 sorts by length itself
+            max_decoding_length=most_tokens(sources, extra) - 1,  # EOS does not count
         )
         return [[ids[name] for name in result.hypotheses[0]] for result in found]
 
@@ -116,11 +116,11 @@ def ctranslate2_int8(path: Path, threads: int) -> Decode:
 
 
 def marian_model(transformer: Any, positions: int = 1_024) -> Any:
-    """`transformers.MarianMTModel` with the same weights, in float32, its own choice of attention."""
+    """Return `transformers.MarianMTModel` with the same weights in float32 and its default attention."""
     import transformers
-    from marian_twin import marian_weights
+    from marian_oracle import marian_weights
 
-    from heedful.interop.marian import marian_config
+    from heedful.interop.marian_export import marian_config
 
     theirs = transformers.MarianMTModel(transformers.MarianConfig(**marian_config(transformer.config, positions)))
     theirs.load_state_dict(marian_weights(transformer, positions))

@@ -1,4 +1,4 @@
-"""Effects of deviations that need no training: computed from the shapes, or counted on text."""
+"""Effects of deviations that need no training: computed from shapes or counted in text."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ TEN_MINUTES, SECONDS_A_STEP = 600, {"base": 0.4, "big": 1.0}  # sections 5.2 and
 
 
 def parameters() -> Facts:
-    """The vocabularies for which every row of Table 3's column comes out, with and without the attentions' biases."""
+    """Return the vocabulary sizes that reproduce Table 3's parameter counts, with and without attention biases."""
     return {"with": _vocabularies(biases=True), "without": _vocabularies(biases=False)}
 
 
@@ -66,7 +66,7 @@ def _vocabularies(biases: bool) -> list[int]:
 
 
 def positions() -> Facts:
-    """How far a component is from the formula: rounded once, and computed in single precision throughout."""
+    """Return the error of the sinusoids: rounded once, and computed entirely in single precision."""
     exact = sinusoids(256, 512)
     frequency = 10_000.0 ** (-torch.arange(0, 512, 2) / 512)
     angles = torch.arange(256)[:, None] * frequency
@@ -76,22 +76,22 @@ def positions() -> Facts:
 
 
 def dropout_grain() -> Facts:
-    """The probability that is meant, to 1 in 65,536."""
+    """Return the actual dropout probabilities, which are multiples of 1/65,536."""
     return {name: round(p * 2**16) / 2**16 for name, p in (("tenth", 0.1), ("three_tenths", 0.3))}
 
 
 def adam_epsilon() -> Facts:
-    """ε = 1e-9 added before the second moment is corrected, as if it were added after it."""
+    """Return the effective ε if 1e-9 is added before the bias correction of the second moment."""
     return {f"step_{step}": 1e-9 / math.sqrt(1 - 0.98**step) for step in (1, 10, 100)}
 
 
 def smoothing() -> Facts:
-    """The label's own share, over the whole vocabulary and over the other tokens."""
+    """Return the label's probability, with smoothing over the whole vocabulary and over the other tokens."""
     return {"whole": 0.9 + 0.1 / 37_000, "others": 0.9}
 
 
 def averaging() -> Facts:
-    """Steps between the checkpoints that are averaged: the paper's ten minutes, and what a preset gets on WMT14."""
+    """Return the steps between averaged checkpoints: the paper's ten minutes, and the presets' on WMT14."""
     facts: Facts = {}
     for name, seconds in SECONDS_A_STEP.items():
         given = autoconfig.from_preset(name, {})
@@ -105,7 +105,7 @@ def averaging() -> Facts:
 
 
 def text_facts(name: str, data_root: Path | None, subword_nmt: str | None) -> Facts | None:
-    """Pairs left out, padding and lengths in tokens of a corpus; None where it is not there."""
+    """Return dropped pairs, padding and token lengths of a corpus; None if it is missing."""
     pairs = _pairs(name, data_root)
     if pairs is None:
         return None
@@ -139,8 +139,10 @@ def _padding(store: Store, batch_tokens: int) -> Facts:
 
 
 def _lengths(pairs: list[Pair], tokenizer: Tokenizer, program: str | None, directory: Path) -> Facts:
-    """Tokens a sentence, the end symbol left out: SentencePiece on raw text; subword-nmt on that, and on words that
-    were split from their punctuation, as it is meant to be used."""
+    """Return tokens per sentence without EOS, for SentencePiece and subword-nmt.
+
+    subword-nmt runs on raw text and on tokenized text, as it is meant to be used.
+    """
     lines = [text for pair in pairs for text in pair]
     own = sum(map(len, tokenizer.encode_many(lines))) / len(lines)
     lengths = {"sentencepiece": own}
@@ -153,7 +155,7 @@ def _lengths(pairs: list[Pair], tokenizer: Tokenizer, program: str | None, direc
 
 
 def _by_subword_nmt(lines: Iterable[str], vocab_size: int, program: str, directory: Path) -> float:
-    """`vocab_size` symbols in all, characters included: the nearest to SentencePiece's vocabulary that it offers."""
+    """Segment with subword-nmt and a total of `vocab_size` symbols, the closest match to SentencePiece's vocabulary."""
     text, codes = directory / "text", directory / "codes"
     text.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     learning = [program, "learn-bpe", "--symbols", str(vocab_size), "--total-symbols", "--input", str(text)]

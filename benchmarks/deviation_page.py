@@ -16,7 +16,7 @@ _CORPORA = {"builtin": "built-in pair", "multi30k": "Multi30k"}
 
 
 def filled(page: str, results: Results) -> str:
-    """The page with every place filled from the results."""
+    """Return the page with every marked place filled from the results."""
     known = effects(results)
     return _PLACE.sub(lambda place: f"{place[1]}{known[place[2]]}{place[4]}", page)
 
@@ -26,7 +26,7 @@ def places(page: str) -> list[str]:
 
 
 def effects(results: Results) -> dict[str, str]:
-    """What stands in each place, by its name."""
+    """Return the content of each place by name."""
     return {
         **{variant.name: _of_training(results, variant) for variant in TRAINING},
         **{variant.name: _of_search(results, variant) for variant in SEARCH},
@@ -37,7 +37,7 @@ def effects(results: Results) -> dict[str, str]:
 
 
 def table(results: Results) -> str:
-    """All that was trained and searched, as Markdown."""
+    """Return a Markdown table of all trained variants and search rules."""
     rows = [
         "| trained with | perplexity | BLEU | exact match, % |",
         "|---|---|---|---|",
@@ -55,7 +55,7 @@ def _row(what: str, seeds: dict[str, dict[str, float]], names: Iterable[str]) ->
 
 
 def _mean(seeds: dict[str, dict[str, float]], name: str) -> str:
-    """The mean over the seeds, and half of what lies between the lowest and the highest."""
+    """Return the mean over seeds, and half the range."""
     if not seeds:
         return UNKNOWN
     values = [figures[name] for figures in seeds.values()]
@@ -95,7 +95,7 @@ def _settings(results: Results) -> str:
     )
 
 
-_WORDS = {  # what a computed fact says; its numbers are filled in
+_WORDS = {  # templates of the computed facts
     "parameters": (
         "with biases every row of Table 3's column comes out for {with[0]:,} to {with[1]:,} tokens, without those of "
         "the attentions for {without[0]:,} to {without[1]:,}: the column does not decide"

@@ -1,6 +1,6 @@
-"""Other choices where the paper is silent or differs, each a plain patch of heedful: `deviations.py` trains them.
+"""Alternatives to heedful's choices where the paper is silent or differs, as patches that deviations.py trains.
 
-heedful has no switches for these, and gets none: whatever is not chosen lives here.
+heedful itself has no switches for them.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from heedful.training import loss
 from heedful.training import trainer as training
 from heedful.training.trainer import Trainer
 
-Patches = tuple[tuple[object, str, object], ...]  # owner, name, what takes its place
+Patches = tuple[tuple[object, str, object], ...]  # owner, name, replacement
 
-RATE = 0.1  # of the dropout that heedful does not have
-CONSTANT = 1_000  # any number: Adam does not see the size of a loss, only how it varies from batch to batch
+RATE = 0.1  # rate of the dropouts that heedful does not apply
+CONSTANT = 1_000  # arbitrary: Adam is invariant to the scale of the loss
 
 
 @dataclass(frozen=True)
 class Variant:
-    name: str  # in docs/explanation/deviations.json, and of its place in docs/explanation/deviations.md
+    name: str  # key in docs/explanation/deviations.json and place in docs/explanation/deviations.md
     what: str  # the other choice
     patches: Patches = ()
-    model: dict[str, Any] = field(default_factory=dict)  # keys of [model] that differ
-    against: str = "baseline"  # the variant that it is compared with
+    model: dict[str, Any] = field(default_factory=dict)  # [model] keys that differ
+    against: str = "baseline"  # variant to compare with
 
 
 @contextmanager
@@ -59,7 +59,7 @@ _initialise = transformer.initialise
 
 
 def initialised(change: Callable[[Transformer], None]) -> Patches:
-    """A change that follows the usual initialisation."""
+    """Return a patch that runs after the usual initialisation."""
 
     def initialise(model: Transformer) -> None:
         _initialise(model)
@@ -89,7 +89,7 @@ def small_positions(model: Transformer) -> None:
 
 
 def no_attention_biases(model: Transformer) -> None:
-    """They begin at zero, and stay there."""
+    """Keep the attention biases at zero."""
     for module in model.modules():
         if isinstance(module, attention.MultiHeadAttention):
             for projection in (module.query, module.key, module.value, module.output):
@@ -124,7 +124,7 @@ def decoder_with_bias(decoder: SearchDecoder, model: Transformer, precision: Pre
 
 
 def loss_by_logits(model: Transformer, batch: Batch, label_smoothing: float) -> loss.Loss:
-    """The loss of whatever `logits` says; heedful's own knows that it is one matrix."""
+    """Compute the loss from `logits`; heedful's own loss assumes a single matrix."""
     states_BTD = model.decode(batch.target_in_BT, model.encode(batch.source_BS))
     real_BT = batch.target_out_BT != PAD
     logits_PV = model.embedding.logits(states_BTD[real_BT])
@@ -137,7 +137,7 @@ _encode = Transformer.encode
 
 
 def encode_without_end(model: Transformer, source_BS: Tensor) -> Memory:
-    """A masked position is not there: the end symbol becomes padding."""
+    """Remove the source's EOS by turning it into padding."""
     return _encode(model, source_BS.masked_fill(source_BS == EOS, PAD))
 
 
@@ -150,7 +150,7 @@ def search_without_end(encoder: SearchEncoder, source_BS: Tensor) -> Memory:
 
 
 def embed_start_as_zero(embedding: Embedding, ids_BT: Tensor) -> Tensor:
-    """The decoder begins from a position alone."""
+    """Start the decoder from the position alone."""
     embedded_BTD = F.embedding(ids_BT, embedding.weight_VD, padding_idx=PAD) * embedding.scale
     embedded_BTD = embedded_BTD * (ids_BT != BOS)[:, :, None]
     positions_TD = embedding.positions(ids_BT.shape[1])
@@ -161,7 +161,7 @@ _embedded = SearchDecoder.embedded
 
 
 def embedded_start_as_zero(decoder: SearchDecoder, tokens_R: Tensor, position_R: Tensor) -> Tensor:
-    """The same in search."""
+    """Do the same in search."""
     positions_RD = decoder.model.embedding.positions(int(position_R.max()) + 1)[position_R]
     return torch.where((tokens_R == BOS)[:, None], positions_RD, _embedded(decoder, tokens_R, position_R))
 

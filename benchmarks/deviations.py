@@ -1,13 +1,12 @@
-"""Measure what the deviations from the paper are worth, and fill docs/explanation/deviations.md from its record.
+"""Measure the effects of the deviations from the paper, and fill docs/explanation/deviations.md.
 
-python benchmarks/deviations.py                      # whatever is not measured yet; some 20 minutes on two free cores
+python benchmarks/deviations.py                      # what is missing; about 20 minutes on two free cores
 python benchmarks/deviations.py --data-root DIR --subword-nmt PROGRAM   # Multi30k and subword-nmt too
 python benchmarks/deviations.py --only embedding-init start --seeds 1 2 3
-python benchmarks/deviations.py --steps 5 --seeds 1 --json try.json --page ''     # does it run?
+python benchmarks/deviations.py --steps 5 --seeds 1 --json try.json --page ''     # smoke test
 
-A small model is trained on the built-in pair with every other choice that can be put in from outside
-(deviation_variants.py), for the same number of steps and with the same batches. Each result is written at once: a run
-that was stopped goes on where it was.
+A small model is trained on the built-in pair with each alternative (deviation_variants.py), for the same number of
+steps and with the same batches. Each result is written at once, so an interrupted measurement can be resumed.
 """
 
 from __future__ import annotations
@@ -30,13 +29,13 @@ from deviation_page import filled, table
 from deviation_variants import BASELINE, SEARCH, TRAINING, Variant, applied
 
 from heedful.allocator import keep_memory
+from heedful.atomic_files import write_durably
 from heedful.config import DataConfig, DecodingConfig, ModelConfig, TrainingConfig
 from heedful.data.batches import Batches
 from heedful.data.store import Store, write_store
 from heedful.decoding.translator import Translator
 from heedful.evaluation.exact_match import exact_match
-from heedful.evaluation.scores import bleu
-from heedful.files import write_durably
+from heedful.evaluation.sacrebleu_scores import bleu
 from heedful.model.transformer import Transformer
 from heedful.storage.model_directory import Model, TextFacts
 from heedful.text.builtin_corpus import BuiltinCorpus
@@ -56,11 +55,11 @@ VALIDATED, SEARCHED = 1_000, 500  # sentences
 CORPORA = ("builtin", "multi30k")
 
 Figures = dict[str, float]
-Results = dict[str, Any]  # settings, facts, and of training and search: variant → seed → figures
+Results = dict[str, Any]  # settings, facts, and for training and search: variant → seed → figures
 
 
 def settings(steps: int) -> Results:
-    """What the figures depend on: those of other settings are never mixed."""
+    """Return the settings that the figures depend on; figures of different settings are never mixed."""
     model = {key: getattr(MODEL, key) for key in ("N", "d_model", "d_ff", "h", "dropout")}
     training = {key: getattr(TRAINED, key) for key in ("batch_tokens", "warmup_steps", "learning_rate")}
     data = {"pairs": DATA.builtin_pairs, "vocab_size": DATA.vocab_size, "validated": VALIDATED, "searched": SEARCHED}
@@ -68,7 +67,7 @@ def settings(steps: int) -> Results:
 
 
 def prepare(directory: Path) -> None:
-    """Tokenizer and token stores, once for all runs."""
+    """Create the tokenizer and token stores, once for all runs."""
     train = list(BuiltinCorpus("train", DATA.builtin_pairs).pairs())
     tokenizer = learn((text for pair in train for text in pair), DATA.vocab_size)
     (directory / "tokenizer.model").write_bytes(tokenizer.model)
@@ -77,7 +76,7 @@ def prepare(directory: Path) -> None:
 
 
 def run(directory: Path, name: str, seed: int, steps: int) -> Results:
-    """Trains one variant with one seed; the baseline's weights then serve every search."""
+    """Train one variant with one seed; all search rules use the baseline's weights."""
     variant = next(variant for variant in TRAINING if variant.name == name)
     torch.set_num_threads(1)
     keep_memory()
@@ -101,7 +100,7 @@ def trained(store: Store, variant: Variant, seed: int, steps: int) -> Transforme
 
 
 def validated(translator: Translator, store: Store) -> Figures:
-    """Perplexity; BLEU and exact match in per cent, greedy, on sentences that are not in training."""
+    """Return perplexity, and BLEU and exact match (percent) of greedy search on held-out sentences."""
     pairs = list(BuiltinCorpus("valid", VALIDATED).pairs())
     hypotheses = [result.text for result in translator.translate([pair.source for pair in pairs], beam=1)]
     references = [pair.target for pair in pairs]
@@ -120,7 +119,7 @@ def nll(model: Transformer, store: Store) -> float:
 
 
 def searched(translator: Translator) -> dict[str, Figures]:
-    """The same weights and sentences with every other rule of search, beam 4."""
+    """Score the same weights and sentences with every search rule, beam 4."""
     pairs = list(BuiltinCorpus("test", SEARCHED).pairs())
     references = [pair.target for pair in pairs]
     found: dict[str, Figures] = {}
@@ -138,7 +137,7 @@ def searched(translator: Translator) -> dict[str, Figures]:
 
 
 def measure(results: Results, options: argparse.Namespace) -> Iterator[str]:
-    """Trains what is missing, a process a core, and yields a line for each as it ends."""
+    """Train what is missing, one process per core, and yield a line as each finishes."""
     known = results["training"]
     names = options.only if options.only is not None else [variant.name for variant in TRAINING]
     jobs = [(name, seed) for seed in options.seeds for name in names if str(seed) not in known.get(name, {})]
@@ -158,7 +157,7 @@ def measure(results: Results, options: argparse.Namespace) -> Iterator[str]:
 
 
 def compute(results: Results, options: argparse.Namespace) -> Iterator[str]:
-    """Everything that needs no training. What needs a corpus or a program that is not here stays as it was."""
+    """Compute everything that needs no training; keep old values if a corpus or program is missing."""
     results["facts"] |= facts.computed()
     program = facts.find_subword_nmt(options.subword_nmt)
     for corpus in CORPORA:
@@ -167,7 +166,7 @@ def compute(results: Results, options: argparse.Namespace) -> Iterator[str]:
             continue
         found = facts.text_facts(corpus, options.data_root, program)
         if found is None:
-            yield f"{corpus} is not below --data-root: its counts stay as they are"
+            yield f"{corpus} was not found below --data-root; its counts are kept"
         else:
             results["facts"][corpus] = found
             yield f"{corpus}: {found}"
@@ -178,7 +177,9 @@ def begun(path: Path, steps: int) -> Results:
     if path.is_file():
         before: Results = json.loads(path.read_text(encoding="utf-8"))
         if before["training"] and before["settings"] != results["settings"]:
-            sys.exit(f"{path} has figures of other settings: {before['settings']}. Give another --json, or remove it.")
+            sys.exit(
+                f"{path} has figures for other settings: {before['settings']}. Pass another --json, or remove the file."
+            )
         results |= {key: before[key] for key in ("facts", "training", "search")}
     return results
 
@@ -188,12 +189,14 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=TRAINED.steps)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2])
     names = [variant.name for variant in TRAINING]
-    parser.add_argument("--only", nargs="*", choices=names, help="train only these; none: what needs no training")
-    parser.add_argument("--processes", type=int, default=2, help="a core each")
-    parser.add_argument("--data-root", type=Path, help="has data/multi30k (docs/reference/data.md)")
-    parser.add_argument("--subword-nmt", help="the program, where it is not on the path")
+    parser.add_argument(
+        "--only", nargs="*", choices=names, help="train only these variants; none: compute only what needs no training"
+    )
+    parser.add_argument("--processes", type=int, default=2, help="number of processes, one core each")
+    parser.add_argument("--data-root", type=Path, help="directory with data/multi30k (docs/reference/data.md)")
+    parser.add_argument("--subword-nmt", help="path of the program (default: search PATH)")
     parser.add_argument("--json", type=Path, default=JSON)
-    parser.add_argument("--page", default=str(PAGE), help="the page to fill; '' for none")
+    parser.add_argument("--page", default=str(PAGE), help="page to fill; '' for none")
     options = parser.parse_args()
     results = begun(options.json, options.steps)
     for steps in (compute, measure):

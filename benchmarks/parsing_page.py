@@ -2,7 +2,8 @@
 
 python benchmarks/parsing_page.py
 
-benchmarks/parsing_curve.py writes the JSON file and calls this module. Do not edit the text between the markers.
+benchmarks/parsing_learning_curve.py writes the JSON file and calls this module.
+Do not edit the text between the markers.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The tables in docs/results/performance.md, and its pictures, from what the benchmarks wrote.
+"""Write the tables and figures of docs/results/performance.md from the benchmarks' JSON files.
 
 python benchmarks/performance_page.py
 
-Each `<!-- fill: NAME -->` up to its `<!-- end -->` gets the tables of NAME's file; the words around are written by
-hand. A file that is not there is said not to have been measured.
+The text between `<!-- fill: NAME -->` and `<!-- end -->` is replaced by the tables of NAME's file; the rest is written
+by hand. A missing file is reported as not measured.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import statistics
 from pathlib import Path
 from typing import Any
 
+from markdown_tables import DOCS, Table, markdown
 from processor import require_one_processor
-from tables import DOCS, Table, markdown
 
 FILES = {
     "training": "performance.json",
@@ -44,7 +44,7 @@ _PLACE = re.compile(r"(<!-- fill: ([\w-]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL
 
 
 def filled(page: str, found: dict[str, list[Table]]) -> str:
-    """The page with every place filled from the tables that are there."""
+    """Return the page with every marked place filled from the available tables."""
     return _PLACE.sub(lambda place: f"{place[1]}{block(place[2], found.get(place[2], []))}\n{place[4]}", page)
 
 
@@ -53,7 +53,7 @@ def places(page: str) -> list[str]:
 
 
 def block(name: str, tables: list[Table]) -> str:
-    """What stands in a place: its pictures, and each table under its title."""
+    """Return the content of a place: its figures, and each table under its title."""
     if not tables:
         return NOT_RUN
     require_one_processor(tables)
@@ -160,5 +160,5 @@ def write(docs: Path = DOCS) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--docs", type=Path, default=DOCS, help="where performance*.json and performance.md are")
+    parser.add_argument("--docs", type=Path, default=DOCS, help="directory of performance*.json and performance.md")
     write(parser.parse_args().docs)

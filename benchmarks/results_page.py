@@ -1,6 +1,6 @@
 """Write the results on real text, and their figures, from docs/results/results.json: python benchmarks/results_page.py
 
-benchmarks/results.py writes the figures and calls this; nothing between the marks is written by hand.
+benchmarks/record_result.py writes the JSON file and calls this module. Do not edit the text between the markers.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from typing import Any
 DOCS = Path(__file__).parents[1] / "docs" / "results"
 BEGIN, END = "<!-- results: benchmarks/results_page.py -->", "<!-- end of results -->"
 NOT_RUN = "Not run yet."
-# What others report for a recipe's shape and text: recipe → set, BLEU, who.
+# Published results for a recipe's shape and text: recipe → set, BLEU, authors.
 PUBLISHED = {"multi30k-en-de": ("test_2016_flickr", 41.02, "Wu et al. 2021")}
 
 Entry = dict[str, Any]
 
 
 def groups(content: Entry) -> list[list[Entry]]:
-    """The runs by recipe, a list of seeds each; those without a recipe come last."""
+    """Return the runs grouped by recipe, one list of seeds each; runs without a recipe come last."""
     ordered = sorted(content["runs"], key=lambda run: (run["recipe"] is None, run["name"], run["seed"]))
     return [list(runs) for _, runs in groupby(ordered, key=lambda run: run["name"])]
 
 
 def block(content: Entry | None) -> str:
-    """What stands between the marks."""
+    """Return the text between the markers."""
     if content is None or not content["runs"]:
         return NOT_RUN
     recipes = groups(content)
@@ -54,14 +54,14 @@ def _row(*cells: str) -> str:
 
 
 def mean(runs: Sequence[Entry], figure: Callable[[Entry], float], digits: int = 2) -> str:
-    """The mean over the seeds and, where they differ, half of what lies between the lowest and the highest."""
+    """Return the mean over seeds and, if they differ, half the range."""
     values = [figure(run) for run in runs]
     average = f"{sum(values) / len(values):,.{digits}f}"
     return average if min(values) == max(values) else f"{average} ± {(max(values) - min(values)) / 2:.{digits}f}"
 
 
 def _training_row(runs: list[Entry]) -> str:
-    """Shape and cost are the same for every seed, but for the time, and the steps where patience has ended one."""
+    """Return the row of a recipe; only time, and steps after early stopping, differ between seeds."""
     first, shape = runs[0]["training"], runs[0]["settings"]["model"]
     return _row(
         _title(runs[0]),
@@ -92,7 +92,7 @@ def _score_row(runs: list[Entry], name: str) -> str:
 
 
 def brevity_penalty(detail: str) -> float:
-    """67.7/42.4/29.1/20.0 (BP 0.925, …"""
+    """Return the brevity penalty from BLEU's details: 67.7/42.4/29.1/20.0 (BP 0.925, …"""
     return float(detail.partition("(BP ")[2].partition(",")[0])
 
 
@@ -148,7 +148,7 @@ def filled(page: str, content: Entry | None) -> str:
 
 
 def draw(runs: list[Entry], path: Path) -> None:
-    """Validation loss and greedy BLEU, a line a seed; a star for what the finished model has with its beam."""
+    """Draw validation loss and greedy BLEU, one line per seed, and a star for the final model with beam search."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -173,7 +173,7 @@ def draw(runs: list[Entry], path: Path) -> None:
         axes.grid(alpha=0.25)
         axes.spines[["top", "right"]].set_visible(False)
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Without a date and with a fixed salt the same runs give the same picture.
+    # No date and a fixed salt, so that the same runs give the same figure.
     with pyplot.rc_context({"svg.hashsalt": "heedful", "svg.fonttype": "none"}):
         figure.savefig(path, metadata={"Date": None})
     pyplot.close(figure)

@@ -1,4 +1,4 @@
-"""One training step of each contender: forward, loss with label smoothing, backward, Adam.
+"""One training step of each toolkit: forward, loss with label smoothing, backward, Adam.
 
 All have the same shape, batches, optimizer (torch's fused Adam) and smoothed loss. Each is used as its documentation
 shows, in float32 and in bf16; for the peers bf16 is torch.autocast, the way their documentation recommends. What is
@@ -16,9 +16,9 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from ceiling import matrix_products
-from shapes import BOS, EOS, PAD, UNK, Rows, Shape, Task
+from matmul_ceiling import matrix_products
 from torch import Tensor, nn
+from training_task import BOS, EOS, PAD, UNK, Rows, Shape, Task
 
 Step = Callable[[int], float]
 LEARNING_RATE = 1e-4
@@ -28,9 +28,9 @@ PRECISIONS = ("fp32", "bf16")
 
 @dataclass(frozen=True)
 class Contender:
-    step: Step  # the loss of an update on batch i
-    model: nn.Module | None  # None: a ceiling has no weights
-    package: str  # whose version belongs to the figure
+    step: Step  # runs an update on batch i and returns its loss
+    model: nn.Module | None  # None: the upper bound has no weights
+    package: str  # package whose version is recorded
 
 
 def _ids(rows: Rows) -> tuple[Tensor, Tensor, Tensor]:
@@ -82,7 +82,7 @@ def heedful_step(task: Task, precision: str) -> Contender:
 
 
 class TorchTransformer(nn.Module):
-    """torch.nn.Transformer with what it leaves to its user: tied, scaled embeddings, sinusoids, the projection."""
+    """torch.nn.Transformer plus tied and scaled embeddings, sinusoids and the output projection."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
@@ -128,7 +128,7 @@ def torch_step(task: Task, precision: str) -> Contender:
 
 
 def marian(shape: Shape) -> Any:
-    """Hugging Face's Marian in the paper's form: post-norm, ReLU, scaled and tied embeddings, sinusoids."""
+    """Return Hugging Face's Marian as in the paper: post-norm, ReLU, scaled and tied embeddings, sinusoids."""
     from transformers import MarianConfig, MarianMTModel
 
     config = MarianConfig(
@@ -224,7 +224,7 @@ def joeynmt_step(task: Task, precision: str) -> Contender:
     return _trained(model, "joeynmt", task, precision, loss)
 
 
-_JOEYNMT_PAD = UNK  # its vocabulary begins with the unknown token, ours with padding
+_JOEYNMT_PAD = UNK  # its vocabulary starts with the unknown token, heedful's with padding
 
 
 def _joeynmt_vocabulary(size: int) -> Any:
@@ -236,7 +236,7 @@ def _joeynmt_vocabulary(size: int) -> Any:
 
 
 def _pad_second(ids: Tensor) -> Tensor:
-    """Padding and the unknown token change places."""
+    """Swap the ids of padding and the unknown token."""
     return torch.where(ids <= UNK, UNK - ids, ids)
 
 

@@ -1,4 +1,4 @@
-"""What the tests share: text files, a small tokenizer and a small token store."""
+"""Shared fixtures: text files, a small tokenizer and a small token store."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def write_text(tmp_path: Path) -> WriteText:
 
 @pytest.fixture(scope="session")
 def tokenizer() -> Tokenizer:
-    """600 tokens learnt from synthetic sentences."""
+    """A tokenizer with 600 tokens, trained on synthetic sentences."""
     return learn([text for pair in synthetic_pairs(1_000) for text in pair], 600)
 
 

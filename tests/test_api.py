@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import heedful
-import tasks
+import synthetic_tasks as tasks
 from heedful.errors import MachineError
 
 
@@ -22,25 +22,25 @@ def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tasks.tiny_run(tmp_path_factory) / "run"
 
 
-def test_all_that_is_promised_is_there() -> None:
+def test_public_api_is_complete() -> None:
     for name in heedful.__all__:
         assert getattr(heedful, name) is not None, name
     assert {"load", "train", "Transformer", "presets", "Translation", "__version__"} <= set(heedful.__all__)
 
 
-def test_what_is_not_there_says_so() -> None:
+def test_unknown_attribute() -> None:
     with pytest.raises(AttributeError, match="no attribute 'trian'"):
         _ = heedful.trian  # type: ignore[attr-defined]
 
 
-def test_importing_does_not_wait_for_torch() -> None:
+def test_import_does_not_load_torch() -> None:
     program = (
         "import sys, heedful; assert 'torch' not in sys.modules; heedful.Transformer; assert 'torch' in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-def test_a_model_by_its_preset_is_a_module() -> None:
+def test_preset_model_is_a_module() -> None:
     with torch.device("meta"):
         model = heedful.Transformer(heedful.presets.base(vocab_size=37_000))
     assert isinstance(model, torch.nn.Module)
@@ -54,7 +54,7 @@ def test_a_module_maps_tokens_to_logits() -> None:
     assert logits.shape == (2, 2, 30)
 
 
-def test_a_line_gives_a_translation_and_a_list_gives_a_list(tiny_run: Path) -> None:
+def test_str_gives_translation_and_list_gives_list(tiny_run: Path) -> None:
     translator = heedful.load(tiny_run)
     one = translator.translate("a b c")
     assert isinstance(one, heedful.Translation)
@@ -97,13 +97,13 @@ def test_training_from_python(tmp_path: Path) -> None:
     assert heedful.load(run.path).translate("a").tokens is not None
 
 
-def test_mistakes_are_one_kind_of_exception(tmp_path: Path, tiny_run: Path) -> None:
+def test_errors_share_one_base_class(tmp_path: Path, tiny_run: Path) -> None:
     mistakes: dict[str, Callable[[], object]] = {
         "nowhere": lambda: heedful.load(tmp_path / "nowhere"),
         "tpu": lambda: heedful.load(tiny_run, device="tpu"),
         "nowhere.toml": lambda: heedful.train(tmp_path / "nowhere.toml", out=tmp_path / "run"),
-        'no key "stps"': lambda: heedful.train(out=tmp_path / "run", overrides={"training.stps": 1}),
-        'no section "steps"': lambda: heedful.train(out=tmp_path / "run", overrides={"steps": 1}),
+        'unknown key "stps"': lambda: heedful.train(out=tmp_path / "run", overrides={"training.stps": 1}),
+        'unknown section "steps"': lambda: heedful.train(out=tmp_path / "run", overrides={"steps": 1}),
         "bse": lambda: heedful.presets.named("bse"),
     }
     for named, mistake in mistakes.items():
@@ -122,13 +122,13 @@ assert "torch._dynamo" not in sys.modules
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-def test_a_torch_without_8_bit_products_is_said(tiny_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_int8_support_is_reported(tiny_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(torch, "quantize_per_channel")
     with pytest.raises(MachineError, match="no 8-bit integer matrix products"):
         heedful.load(tiny_run, precision="int8")
 
 
-def test_8_bit_weights_say_nearly_the_same(tiny_run: Path) -> None:
+def test_int8_translations_are_close(tiny_run: Path) -> None:
     line = "a b c"
     plain = heedful.load(tiny_run).translate(line)
     rounded = heedful.load(tiny_run, precision="int8").translate(line)

@@ -1,4 +1,4 @@
-"""benchmarks/: what is measured is what is said, and docs/results/performance.md says what was measured."""
+"""The training benchmarks, and docs/results/performance.md against their JSON files."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from heedful.model.complexity import training_flops
 ROOT = Path(__file__).parents[1]
 sys.path.append(str(ROOT / "benchmarks"))
 
-import allocated
-import bench
-import ceiling
-import end_to_end
+import benchmark_worker
+import markdown_tables
+import matmul_ceiling
+import peak_allocation
 import performance_page
-import shapes
-import tables
+import time_to_loss
 import training_peers
-import worker
+import training_speed
+import training_task
 
-SHAPE = shapes.Shape(N=2, d_model=32, d_ff=48, h=4, vocab_size=90, dropout=0.0)
+SHAPE = training_task.Shape(N=2, d_model=32, d_ff=48, h=4, vocab_size=90, dropout=0.0)
 
 
-def rows(seed: int, B: int = 3, S: int = 7, T: int = 5, padded: bool = True) -> shapes.Rows:
+def rows(seed: int, B: int = 3, S: int = 7, T: int = 5, padded: bool = True) -> training_task.Rows:
     draw = np.random.default_rng(seed)
     source, target = draw.integers(4, SHAPE.vocab_size, (B, S)), draw.integers(4, SHAPE.vocab_size, (B, T))
-    target[:, -1] = shapes.EOS
+    target[:, -1] = training_task.EOS
     if padded:
-        source[0, 4:], target[0, 3:] = shapes.PAD, shapes.PAD
-    shifted = np.concatenate([np.full((B, 1), shapes.BOS), target[:, :-1]], axis=1)
-    return shapes.Rows(source, np.where(target == shapes.PAD, shapes.PAD, shifted), target)
+        source[0, 4:], target[0, 3:] = training_task.PAD, training_task.PAD
+    shifted = np.concatenate([np.full((B, 1), training_task.BOS), target[:, :-1]], axis=1)
+    return training_task.Rows(source, np.where(target == training_task.PAD, training_task.PAD, shifted), target)
 
 
-TASK = shapes.Task(SHAPE, [rows(1), rows(2, B=4, S=6, T=8)])
+TASK = training_task.Task(SHAPE, [rows(1), rows(2, B=4, S=6, T=8)])
 
 
 def config() -> ModelConfig:
@@ -60,7 +60,7 @@ def test_the_ceiling_has_the_products_of_a_step(number: int) -> None:
     batch = TASK.batches[number]
     B, S = batch.source.shape
     expected = training_flops(config(), B, S, batch.target_in.shape[1], tokens=batch.tokens)
-    assert flops(ceiling.matrix_products(TASK), number) == expected
+    assert flops(matmul_ceiling.matrix_products(TASK), number) == expected
 
 
 def test_a_peer_s_step_has_the_same_products_where_nothing_is_padded() -> None:
@@ -68,15 +68,19 @@ def test_a_peer_s_step_has_the_same_products_where_nothing_is_padded() -> None:
     step = training_peers.torch_step(task, "fp32").step
     with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
         counted = flops(step, 0)
-    assert counted == flops(ceiling.matrix_products(task), 0) == flops(ceiling.matrix_products(task, False), 0)
+    assert (
+        counted
+        == flops(matmul_ceiling.matrix_products(task), 0)
+        == flops(matmul_ceiling.matrix_products(task, False), 0)
+    )
 
 
 def test_without_padding_there_are_fewer_products() -> None:
     batch = TASK.batches[0]
     assert (batch.source_tokens, batch.tokens, batch.source.size) == (18, 13, 21)
-    found = ceiling.products(SHAPE, batch, padded=False)
+    found = matmul_ceiling.products(SHAPE, batch, padded=False)
     assert {one.m for one in found if one.batch == 1} == {18, 13}
-    assert {one.m for one in ceiling.products(SHAPE, batch, padded=True) if one.batch == 1} == {21, 15, 13}
+    assert {one.m for one in matmul_ceiling.products(SHAPE, batch, padded=True) if one.batch == 1} == {21, 15, 13}
     assert batch.padding == pytest.approx(1 - 31 / 36)
 
 
@@ -109,19 +113,21 @@ def test_activations_are_what_a_step_holds_beside_weights_and_gradients() -> Non
         return 0.0
 
     size = 1_024 * 512 * 4
-    found = worker.activations(training_peers.Contender(step, model, "torch"), 0)
+    found = benchmark_worker.activations(training_peers.Contender(step, model, "torch"), 0)
     assert found is not None
     assert 3 * size <= found < 4 * size + 512 * 256 * 4 + 4_096
-    assert allocated.most_held(lambda: torch.empty(1_000_000, dtype=torch.uint8)) == pytest.approx(1_000_000, abs=64)
-    assert worker.activations(training_peers.Contender(step, None, "torch"), 0) is None
+    assert peak_allocation.peak_allocated_bytes(lambda: torch.empty(1_000_000, dtype=torch.uint8)) == pytest.approx(
+        1_000_000, abs=64
+    )
+    assert benchmark_worker.activations(training_peers.Contender(step, None, "torch"), 0) is None
 
 
-def result(*seconds: float, activations: int | None = None) -> bench.Result:
-    return bench.Result({"torch": "2"}, 10, list(seconds), activations)
+def result(*seconds: float, activations: int | None = None) -> training_speed.Result:
+    return training_speed.Result({"torch": "2"}, 10, list(seconds), activations)
 
 
 def test_the_table_has_medians_spread_and_ratios() -> None:
-    mib = bench.MIB
+    mib = training_speed.MIB
     results = {
         ("heedful", "bf16"): result(1.0, 2.0, 9.0, activations=30 * mib),
         ("heedful", "fp32"): result(4.0, 4.0, 4.0, activations=60 * mib),
@@ -155,12 +161,12 @@ def test_a_contender_that_does_not_start_is_named_with_the_reason(
 
 
 def test_the_time_to_a_loss_lies_on_the_line_between_validations() -> None:
-    assert end_to_end.reached([10.0, 20.0, 30.0], [5.0, 3.0, 2.0], 4.0) == 15.0
-    assert end_to_end.reached([10.0, 20.0, 30.0], [5.0, 3.0, 2.0], 2.0) == 30.0
-    assert end_to_end.reached([10.0, 20.0], [5.0, 3.0], 6.0) == 10.0
-    run = end_to_end.Run("x", 2.0, [5, 10], [3.0, 2.0], [7.0, 12.0], [1.0, 1.5])
+    assert time_to_loss.reached([10.0, 20.0, 30.0], [5.0, 3.0, 2.0], 4.0) == 15.0
+    assert time_to_loss.reached([10.0, 20.0, 30.0], [5.0, 3.0, 2.0], 2.0) == 30.0
+    assert time_to_loss.reached([10.0, 20.0], [5.0, 3.0], 6.0) == 10.0
+    run = time_to_loss.Run("x", 2.0, [5, 10], [3.0, 2.0], [7.0, 12.0], [1.0, 1.5])
     assert run.clocks() == {"training alone": [4.0, 7.5], "without start-up": [5.0, 10.0], "total": [7.0, 12.0]}
-    sides = [side == end_to_end.OURS for side in end_to_end.order(2)]
+    sides = [side == time_to_loss.OURS for side in time_to_loss.order(2)]
     assert sides == [True, False, False, True]
 
 
@@ -170,11 +176,11 @@ def test_a_log_is_read_as_it_grows(tmp_path: Path) -> None:
         f"import time; f = open({str(log)!r}, 'a', buffering=1); f.write('{{\"kind\": \"start\"}}\\n'); time.sleep(0.3)"
     )
     code += "; f.write('{\"kind\": \"va'); time.sleep(0.2); f.write('lid\"}\\n')"
-    found = list(end_to_end.watched([sys.executable, "-c", code], log, 1))
+    found = list(time_to_loss.watched([sys.executable, "-c", code], log, 1))
     assert [entry["kind"] for _, entry in found] == ["start", "valid"]
     assert 0.3 < found[1][0] - found[0][0] < 5
     with pytest.raises(SystemExit, match="exit code 3"):
-        list(end_to_end.watched([sys.executable, "-c", "raise SystemExit(3)"], tmp_path / "none", 1))
+        list(time_to_loss.watched([sys.executable, "-c", "raise SystemExit(3)"], tmp_path / "none", 1))
 
 
 def test_the_page_is_drawn_from_the_figures() -> None:
@@ -207,9 +213,9 @@ def test_tables_and_pictures_are_made_of_what_is_there(tmp_path: Path) -> None:
 
 
 def test_the_commit_is_the_newest(tmp_path: Path) -> None:
-    assert tables.commit(tmp_path) == "unknown"
+    assert markdown_tables.commit(tmp_path) == "unknown"
     (tmp_path / ".git" / "logs").mkdir(parents=True)
     (tmp_path / ".git" / "logs" / "HEAD").write_text(
         "0 aaaaaaaaaaaa x\naaaaaaaaaaaa bbbbbbbbbbbb who 1 +0\tcommit: so\n"
     )
-    assert tables.commit(tmp_path) == "bbbbbbbbbb"
+    assert markdown_tables.commit(tmp_path) == "bbbbbbbbbb"

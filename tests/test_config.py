@@ -1,4 +1,4 @@
-"""Defaults are the paper's; every rule between values has its message; suggestions find the nearest name."""
+"""Defaults against the paper, validation messages, and name suggestions."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ INF, NAN = float("inf"), float("nan")
 OUT_OF_RANGE = [
     ("data", {"max_length": 1}, "data.max_length must be at least 2, not 1."),
     ("data", {"builtin_pairs": 0}, "data.builtin_pairs must be at least 1, not 0."),
-    ("data", {"builtin": True, "source": ("a.en",)}, "data.builtin = true and files of text were both given"),
-    ("data", {"builtin": True, "target": ("a.de",)}, "data.builtin = true and files of text were both given"),
+    ("data", {"builtin": True, "source": ("a.en",)}, "data.builtin = true was given together with text files."),
+    ("data", {"builtin": True, "target": ("a.de",)}, "data.builtin = true was given together with text files."),
     ("data", {"max_ratio": 0.5}, "data.max_ratio must be at least 1.0, not 0.5."),
     ("data", {"vocab_size": 260}, "data.vocab_size must be at least 261, not 260."),
     ("model", {"N": 0}, "model.N must be at least 1, not 0."),
@@ -33,8 +33,16 @@ OUT_OF_RANGE = [
     ("model", {"dropout": NAN}, "model.dropout must be at least 0 and below 1, not nan."),
     ("model", {"positions": "sine"}, 'model.positions must be one of sinusoidal, learned, not "sine".'),
     ("model", {"d_model": 15, "h": 3}, "model.d_model must be even for sinusoidal positions"),
-    ("model", {"d_model": 512, "h": 7}, "model.h = 7 does not divide model.d_model = 512; set model.d_k."),
-    ("model", {"d_model": 512, "h": 7, "d_k": 64}, "model.h = 7 does not divide model.d_model = 512; set model.d_v."),
+    (
+        "model",
+        {"d_model": 512, "h": 7},
+        "model.h = 7 does not divide model.d_model = 512. Choose a divisor of 512, or set model.d_k.",
+    ),
+    (
+        "model",
+        {"d_model": 512, "h": 7, "d_k": 64},
+        "model.h = 7 does not divide model.d_model = 512. Choose a divisor of 512, or set model.d_v.",
+    ),
     *(
         ("training", {key: 0}, f"training.{key} must be at least 1, not 0.")
         for key in (
@@ -178,7 +186,7 @@ def test_presets_grow():
 def test_unknown_preset(given, hint):
     with pytest.raises(ConfigError) as caught:
         presets.named(given)
-    assert str(caught.value).startswith(f'There is no preset "{given}". {hint}')
+    assert str(caught.value).startswith(f'Unknown preset "{given}". {hint}')
 
 
 def test_nearest():

@@ -1,4 +1,4 @@
-"""The demo from end to end, with a model far too small to be good: what it prints is there, and true."""
+"""The demo from end to end, with a tiny model."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ def test_the_demo_prints_scores_examples_and_a_picture(tmp_path: Path) -> None:
     }
     printed = list(demo.demo(tmp_path / "run", recipes.merged(demo.SETTINGS, shrunk), test_pairs=40))
     text = "\n".join(printed)
-    assert "On 40 sentences" in text
+    assert "Scores on 40 held-out sentences" in text
     assert "BLEU" in text
     assert "|tok:13a|" in text
     assert "exact match" in text
@@ -29,7 +29,7 @@ def test_the_demo_prints_scores_examples_and_a_picture(tmp_path: Path) -> None:
     assert "<!doctype html>" in (tmp_path / "run" / "attention.html").read_text(encoding="utf-8")
     first = next(grammar.pairs("test", 1))
     assert f"  English  {first.english}" in printed
-    assert f"  right    {first.german}" in printed
+    assert f"  correct  {first.german}" in printed
     assert f"  heedful  {load(tmp_path / 'run').translate(first.english).text}" in printed
 
 

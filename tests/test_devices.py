@@ -1,4 +1,4 @@
-"""Where to compute, and with how many threads."""
+"""Device selection and thread count."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The generated reference: everything that the code has is in it, with a meaning."""
+"""The generated reference is complete and every entry has a description."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 import heedful
 from heedful import config, errors
-from heedful.cli.main import build_parser
+from heedful.cli.parser import build_parser
 
 DOCS = Path(__file__).parents[1] / "docs"
 sys.path.append(str(DOCS / "_ext"))
@@ -48,7 +48,7 @@ def test_every_command_and_option_is_shown() -> None:
     page, (_, commands) = generated.command_line(), build_parser()
     for name, parser in commands.items():
         own = page.split(f"## heedful {name}\n")[1].split("\n## ")[0]
-        for action in parser._actions:
+        for action in parser.declared:
             if action.option_strings and "--help" not in action.option_strings:
                 assert any(row[0].startswith(f"`{action.option_strings[-1]}") for row in rows(own)), action
 

@@ -1,4 +1,4 @@
-"""Running out of memory is recognised in every wording, by real failures where they can be had."""
+"""Out-of-memory errors are recognised in every wording, with real failures where possible."""
 
 import pytest
 import torch
@@ -6,7 +6,7 @@ import torch
 from heedful.errors import is_out_of_memory
 
 
-def test_a_real_failure_of_torch_to_allocate() -> None:
+def test_real_torch_allocation_failure() -> None:
     with pytest.raises(RuntimeError) as caught:
         torch.empty(2**50)
     assert is_out_of_memory(caught.value)
@@ -20,5 +20,5 @@ def test_other_wordings(error: BaseException) -> None:
 
 
 @pytest.mark.parametrize("error", [RuntimeError("shapes cannot be multiplied"), ValueError("out of memory"), OSError()])
-def test_other_errors_are_not_it(error: BaseException) -> None:
+def test_other_errors_are_not_out_of_memory(error: BaseException) -> None:
     assert not is_out_of_memory(error)

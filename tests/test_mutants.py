@@ -1,4 +1,4 @@
-"""tests/mutants.toml lists mutants of the source as it is, and `make mutants` reads what mutmut writes."""
+"""tests/surviving_mutants.toml lists mutants of the source as it is, and `make mutants` reads what mutmut writes."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from operator import attrgetter
 
 import pytest
 
-import mutants
-from mutants import Mutant
+import run_mutants
+from run_mutants import Mutant
 
 SHOWN = """# heedful.training.loss.xǁ_ProjectedLossǁforward__mutmut_9: survived
 --- src/heedful/training/loss.py
@@ -24,14 +24,14 @@ SHOWN = """# heedful.training.loss.xǁ_ProjectedLossǁforward__mutmut_9: survive
 
 
 def test_a_mutant_is_its_function_and_its_change() -> None:
-    found = mutants.mutant("heedful.training.loss.xǁ_ProjectedLossǁforward__mutmut_9", SHOWN)
+    found = run_mutants.mutant("heedful.training.loss.xǁ_ProjectedLossǁforward__mutmut_9", SHOWN)
     assert found == Mutant("heedful.training.loss._ProjectedLoss.forward", "total = ( one )", "total = None")
-    assert mutants.function_of("heedful.storage.manifest.x__read__mutmut_12") == "heedful.storage.manifest._read"
+    assert run_mutants.function_of("heedful.storage.manifest.x__read__mutmut_12") == "heedful.storage.manifest._read"
 
 
 def test_results_are_read_and_other_lines_are_not() -> None:
     text = "Some warning: nothing\n    a.x_f__mutmut_1: survived\n    a.x_f__mutmut_2: caught by type check\n"
-    assert mutants.statuses(text) == {"a.x_f__mutmut_1": "survived", "a.x_f__mutmut_2": "caught by type check"}
+    assert run_mutants.statuses(text) == {"a.x_f__mutmut_1": "survived", "a.x_f__mutmut_2": "caught by type check"}
 
 
 def source_of(function: str) -> str:
@@ -41,8 +41,8 @@ def source_of(function: str) -> str:
     return " ".join(inspect.getsource(attrgetter(".".join(parts[3:]))(module)).split())
 
 
-@pytest.mark.parametrize("mutant", mutants.listed(), ids=lambda mutant: f"{mutant.function}: {mutant.after[:40]}")
+@pytest.mark.parametrize("mutant", run_mutants.listed(), ids=lambda mutant: f"{mutant.function}: {mutant.after[:40]}")
 def test_listed_mutants_are_of_the_source_as_it_is(mutant: Mutant) -> None:
     assert mutant.before in source_of(mutant.function)
     assert mutant.before != mutant.after
-    assert mutants.listed()[mutant].startswith(("equivalent: ", "performance: ", "text: "))
+    assert run_mutants.listed()[mutant].startswith(("equivalent: ", "performance: ", "text: "))

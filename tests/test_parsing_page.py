@@ -1,4 +1,4 @@
-"""docs/results/parsing.md says what benchmarks/parsing_curve.py measured, and nothing else."""
+"""docs/results/parsing.md says what benchmarks/parsing_learning_curve.py measured, and nothing else."""
 
 from __future__ import annotations
 

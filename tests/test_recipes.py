@@ -1,4 +1,4 @@
-"""Recipes: TOML in, TOML out, and a message for every way to write one wrongly."""
+"""Recipes: reading and writing TOML, and the messages for every kind of error."""
 
 from __future__ import annotations
 
@@ -110,17 +110,23 @@ def refusal(path: Path) -> str:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[trainig]\nsteps = 3\n", '{path}: there is no section "trainig". Did you mean "training"?'),
-        ("[zzz]\n", '{path}: there is no section "zzz". Allowed: data, decoding, model, training.'),
-        ("steps = 3\n", '{path}: there is no section "steps". Allowed: data, decoding, model, training.'),
-        ("training = 3\n", "{path}: training must be a section: write [training] and its keys below."),
-        ("[[training]]\nsteps = 3\n", "{path}: training must be a section: write [training] and its keys below."),
-        ("[training]\nwarmup = 3\n", '{path}: [training] has no key "warmup". Did you mean "warmup_steps"?'),
-        ("[model]\nn = 3\n", '{path}: [model] has no key "n". Allowed: N, attention_dropout, d_ff, '),
-        ("[model]\nvocab_size = 300\n", '{path}: [model] has no key "vocab_size". [data] has it: "data.vocab_size".'),
-        ("[training]\nalpha = 1.0\n", '{path}: [training] has no key "alpha". [decoding] has it: "decoding.alpha".'),
-        ("[model]\ndmodel = 300\n", '{path}: [model] has no key "dmodel". Did you mean "d_model"?'),
-        ("[training.adam]\nbeta = 1\n", '{path}: [training] has no key "adam". '),
+        ("[trainig]\nsteps = 3\n", '{path}: unknown section "trainig". Did you mean "training"?'),
+        ("[zzz]\n", '{path}: unknown section "zzz". Allowed: data, decoding, model, training.'),
+        ("steps = 3\n", '{path}: unknown section "steps". Allowed: data, decoding, model, training.'),
+        ("training = 3\n", "{path}: training must be a section. Write [training] and its keys below it."),
+        ("[[training]]\nsteps = 3\n", "{path}: training must be a section. Write [training] and its keys below it."),
+        ("[training]\nwarmup = 3\n", '{path}: unknown key "warmup" in [training]. Did you mean "warmup_steps"?'),
+        ("[model]\nn = 3\n", '{path}: unknown key "n" in [model]. Allowed: N, attention_dropout, d_ff, '),
+        (
+            "[model]\nvocab_size = 300\n",
+            '{path}: unknown key "vocab_size" in [model]. [data] has it: "data.vocab_size".',
+        ),
+        (
+            "[training]\nalpha = 1.0\n",
+            '{path}: unknown key "alpha" in [training]. [decoding] has it: "decoding.alpha".',
+        ),
+        ("[model]\ndmodel = 300\n", '{path}: unknown key "dmodel" in [model]. Did you mean "d_model"?'),
+        ("[training.adam]\nbeta = 1\n", '{path}: unknown key "adam" in [training]. '),
         ("[training]\nsteps = 1.5\n", "{path}: training.steps must be a whole number, not 1.5."),
         ('[training]\nsteps = "10"\n', "{path}: training.steps must be a whole number, not '10'."),
         ("[training]\nsteps = true\n", "{path}: training.steps must be a whole number, not True."),
@@ -131,9 +137,9 @@ def refusal(path: Path) -> str:
         ("[data]\nsource = 3\n", "{path}: data.source must be a string or a list of strings, not 3."),
         ('[data]\nsource = ["a", 3]\n', "{path}: data.source must be a string or a list of strings, not ['a', 3]."),
         ("[training]\nsteps = 0\n", "training.steps must be at least 1, not 0."),
-        ("[training]\nsteps = \n", "The recipe {path} is not TOML: "),
-        ("[training]\nsteps = 1\nsteps = 2\n", "The recipe {path} is not TOML: "),
-        ("not a recipe", "The recipe {path} is not TOML: "),
+        ("[training]\nsteps = \n", "Recipe {path} is not valid TOML: "),
+        ("[training]\nsteps = 1\nsteps = 2\n", "Recipe {path} is not valid TOML: "),
+        ("not a recipe", "Recipe {path} is not valid TOML: "),
     ],
 )
 def test_wrong_recipes(write_text, text, message):
@@ -151,10 +157,10 @@ def test_rules_between_keys(write_text):
 
 
 def test_recipes_that_cannot_be_read(tmp_path, write_text):
-    assert refusal(tmp_path / "none.toml") == f"There is no recipe {tmp_path / 'none.toml'}."
-    assert refusal(tmp_path).startswith(f"The recipe {tmp_path} cannot be read: ")
+    assert refusal(tmp_path / "none.toml") == f"Recipe {tmp_path / 'none.toml'} does not exist. Check the path."
+    assert refusal(tmp_path).startswith(f"Cannot read recipe {tmp_path}: ")
     path = write_text("latin.toml", b'[data]\nsource = "Gr\xf6\xdfe"\n')
-    assert refusal(path).startswith(f"The recipe {path} cannot be read: ")
+    assert refusal(path).startswith(f"Cannot read recipe {path}: ")
 
 
 def test_an_empty_recipe_is_the_defaults(write_text):
@@ -253,10 +259,10 @@ def test_set_without_its_parts(assignment):
 @pytest.mark.parametrize(
     ("assignment", "message"),
     [
-        ("trainng.steps=3", '--set: there is no section "trainng". Did you mean "training"?'),
-        (".steps=3", '--set: there is no section "". Allowed: data, decoding, model, training.'),
-        ("training.step=3", '--set: [training] has no key "step". Did you mean "steps"?'),
-        ("model.d.k=3", '--set: [model] has no key "d.k". '),
+        ("trainng.steps=3", '--set: unknown section "trainng". Did you mean "training"?'),
+        (".steps=3", '--set: unknown section "". Allowed: data, decoding, model, training.'),
+        ("training.step=3", '--set: unknown key "step" in [training]. Did you mean "steps"?'),
+        ("model.d.k=3", '--set: unknown key "d.k" in [model]. '),
         ("training.steps=2k", "--set: training.steps must be a whole number, not '2k'."),
         ("training.steps=1e3", "--set: training.steps must be a whole number, not 1000.0."),
         ("training.steps=1\nseed = 2", "--set: training.steps must be a whole number, not '1\\nseed = 2'."),
@@ -282,9 +288,9 @@ def test_mapping():
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("training.step", 'overrides: [training] has no key "step". Did you mean "steps"?'),
-        ("steps", 'overrides: there is no section "steps"'),
-        ("training", 'overrides: [training] has no key ""'),
+        ("training.step", 'overrides: unknown key "step" in [training]. Did you mean "steps"?'),
+        ("steps", 'overrides: unknown section "steps"'),
+        ("training", 'overrides: unknown key "" in [training]'),
     ],
 )
 def test_mapping_wrongly(name, message):

@@ -1,4 +1,4 @@
-"""docs/results/results.md says what benchmarks/results.py found in the runs, and nothing else."""
+"""docs/results/results.md says what benchmarks/record_result.py found in the runs, and nothing else."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-import tasks
+import synthetic_tasks as tasks
 from heedful import recipes
 from heedful.cli.main import main
 from heedful.config import Recipe
@@ -29,7 +29,7 @@ from heedful.training.run import train
 ROOT = Path(__file__).parents[1]
 sys.path.append(str(ROOT / "benchmarks"))
 
-import results
+import record_result
 import results_page
 
 DATA, PAGE = ROOT / "docs" / "results" / "results.json", ROOT / "docs" / "results" / "results.md"
@@ -58,7 +58,7 @@ def test_no_place_of_a_machine_is_told() -> None:
 
 @pytest.mark.parametrize("run", CONTENT["runs"], ids=lambda run: f"{run['name']}-{run['seed']}")
 def test_a_run_of_a_recipe_is_what_the_recipe_and_its_command_say(run: dict[str, Any]) -> None:
-    """Whoever tunes a recipe after its run has to run it again."""
+    """A recipe changed after its run must be run again."""
     if run["recipe"] is None:
         pytest.skip("chosen from the text")
     given = recipes.read(ROOT / run["recipe"], Path("/root"))
@@ -154,7 +154,7 @@ def test_the_links_of_the_tables_lead_to_recipes() -> None:
 def test_seeds_stand_beside_each_other_and_a_new_run_replaces_its_like() -> None:
     content: dict[str, Any] = {"runs": []}
     for run in (made_up(2, 40.0), made_up(1, 41.0), made_up(2, 42.0), made_up(1, 30.0, "europarl-en-de")):
-        content = results.entered(content, run)
+        content = record_result.entered(content, run)
     entered = [
         (run["name"], run["seed"], run["scores"]["test_2016_flickr"]["BLEU"]["value"]) for run in content["runs"]
     ]
@@ -177,9 +177,9 @@ def test_the_command_makes_the_same_run(name: str, own: dict[str, Any]) -> None:
     file = ROOT / "recipes" / f"{name}.toml"
     given = recipes.merged({"data": {"vocab_size": 5_000}}, recipes.read(file, Path("/root")))
     run = resolved(recipes.merged(given, recipes.from_mapping(own)))
-    found = results.settings_beside(given, run, SIZE)
+    found = record_result.settings_beside(given, run, SIZE)
     assert {f"{section}.{key}" for section in found for key in found[section]} >= set(own)
-    command = results.command_of(name, file, {}, found)
+    command = record_result.command_of(name, file, {}, found)
     again = resolved(recipes.merged(given, recipes.overrides(re.findall(r"--set (\S+)", command))))
     same = {f"training.{key}" for key in ("validate_every", "patience", "keep", "log_every")}
     assert set(recipes.differences(again, run)) <= same
@@ -194,17 +194,17 @@ def test_a_run_on_other_text_is_no_run_of_the_recipe() -> None:
     given = recipes.read(ROOT / "recipes" / "multi30k-de-en.toml", Path("/root"))
     other = recipes.merged(given, {"data": {"source": ("/root/data/other.de",)}})
     with pytest.raises(SystemExit, match=r"data\.source is .*other\.de.* in the run"):
-        results.settings_beside(given, resolved(other), SIZE)
+        record_result.settings_beside(given, resolved(other), SIZE)
 
 
 def test_the_sets_of_a_corpus() -> None:
     published = {"source": "multi30k/train.lc.norm.tok.en.gz", "target": "multi30k/train.lc.norm.tok.de.gz"}
-    assert results.held_out(published) == {
+    assert record_result.held_out(published) == {
         name: (f"multi30k/{name}.lc.norm.tok.en.gz", f"multi30k/{name}.lc.norm.tok.de.gz")
         for name in ("test_2016_flickr", "test_2017_flickr", "test_2017_mscoco")
     }
     trained = {"source": "train-en/train.en", "target": "train-en/train.de"}
-    assert results.held_out(trained) == {"test": ("train-en/test.en", "train-en/test.de")}
+    assert record_result.held_out(trained) == {"test": ("train-en/test.en", "train-en/test.de")}
 
 
 @pytest.fixture(scope="module")
@@ -228,9 +228,9 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run_main(monkeypatch: pytest.MonkeyPatch, root: Path, docs: Path, *more: str) -> None:
-    arguments = ["results.py", "none", str(root / "run"), "--data-root", str(root), "--docs", str(docs)]
+    arguments = ["record_result.py", "none", str(root / "run"), "--data-root", str(root), "--docs", str(docs)]
     monkeypatch.setattr(sys, "argv", [*arguments, "--commit", "abc", *more])
-    results.main()
+    record_result.main()
 
 
 def test_a_finished_run_is_entered(
@@ -244,7 +244,7 @@ def test_a_finished_run_is_entered(
         assert main([*map(str, arguments)]) == 0
         return capsys.readouterr().out
 
-    monkeypatch.setattr(results, "heedful", in_this_process)
+    monkeypatch.setattr(record_result, "heedful", in_this_process)
     (tmp_path / "results.md").write_text(f"{results_page.BEGIN}\n{results_page.END}\n")
     run_main(monkeypatch, finished, tmp_path)
     (entry,) = json.loads((tmp_path / "results.json").read_text())["runs"]
@@ -290,7 +290,7 @@ def test_text_that_was_changed_since_is_refused(
     before = file.read_bytes()
     file.write_bytes(before.replace(b"a", b"b", 1))
     try:
-        with pytest.raises(SystemExit, match=r"is not what .* has read"):
+        with pytest.raises(SystemExit, match=r"has changed since .* was trained"):
             run_main(monkeypatch, finished, tmp_path)
     finally:
         file.write_bytes(before)
@@ -304,7 +304,7 @@ def test_a_run_that_went_on_is_refused(finished: Path, tmp_path: Path, monkeypat
     config.write_text(config.read_text().replace(str(finished), str(tmp_path)))
     with (tmp_path / "run" / "log.jsonl").open("a") as log:
         log.write('{"step": 13, "kind": "train", "seconds": 1.0, "tokens": 1, "epoch": 1.0}\n')
-    with pytest.raises(SystemExit, match="is of step 12, the log of 13: let the run finish"):
+    with pytest.raises(SystemExit, match=r"is from step 12 but the log ends at step 13\. Let the run finish"):
         run_main(monkeypatch, tmp_path, tmp_path)
 
 
@@ -317,16 +317,16 @@ def test_the_commit_says_whether_the_program_differs(monkeypatch: pytest.MonkeyP
         )
 
     monkeypatch.setattr(subprocess, "run", git)
-    assert results.commit_here() == said
+    assert record_result.commit_here() == said
 
 
 def test_without_a_repository_the_commit_is_to_be_given(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subprocess, "run", lambda command, **_: subprocess.CompletedProcess(command, 128, ""))
     with pytest.raises(SystemExit, match="--commit"):
-        results.commit_here()
+        record_result.commit_here()
 
 
 def test_the_processor_is_named(tmp_path: Path) -> None:
     (tmp_path / "cpuinfo").write_text("processor\t: 0\nmodel name\t: A: CPU\n\nprocessor\t: 1\nmodel name\t: A: CPU\n")
-    assert results.processor(tmp_path / "cpuinfo") == "A: CPU"
-    assert results.processor(tmp_path / "none")
+    assert record_result.processor(tmp_path / "cpuinfo") == "A: CPU"
+    assert record_result.processor(tmp_path / "none")

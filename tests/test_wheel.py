@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import heedful
-import tasks
+import synthetic_tasks as tasks
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import heedful
 from heedful import config, errors, presets
-from heedful.cli.main import build_parser
+from heedful.cli.parser import build_parser
 
 MARK = re.compile(r"^<!-- generated: ([\w-]+)(?: ([\w-]+))? -->$", re.MULTILINE)
 
@@ -37,7 +37,7 @@ def command_line() -> str:
 
 def _command(name: str, parser: argparse.ArgumentParser) -> str:
     summary = (parser.description or "").strip().rstrip(".")
-    rows = [_option(action) for action in parser._actions if "--help" not in action.option_strings]
+    rows = [_option(action) for action in parser.declared if "--help" not in action.option_strings]
     return "\n\n".join(
         [
             f"## heedful {name}",

@@ -1,4 +1,4 @@
-"""heedful: the Transformer of "Attention Is All You Need", whole.
+"""heedful: the Transformer of "Attention Is All You Need", from text files to deployed translator.
 
 translator = heedful.load("runs/demo")
 translator.translate("a line of text").text
@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 
-# Imported on first use: `import heedful`, and so `heedful --help`, does not wait for torch.
+# Imported on first use, so that `import heedful` and `heedful --help` do not load torch.
 _HOMES = {
     "Comparison": "heedful.evaluation.comparison",
     "ModelConfig": "heedful.config",

@@ -1,4 +1,4 @@
-"""`python -m heedful`."""
+"""Entry point of `python -m heedful`."""
 
 import sys
 

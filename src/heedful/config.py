@@ -1,4 +1,4 @@
-"""The settings, each default written once. Names are the paper's; a comment says meaning and unit.
+"""Settings and their defaults, each written once. Names follow the paper; comments give meaning and unit.
 
 A recipe has four sections, one frozen dataclass each. The defaults are the paper's base model and training
 (section 5); `heedful train` chooses better ones for a small corpus (training/autoconfig.py).
@@ -10,10 +10,10 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
+from heedful.deserialization import field_types
 from heedful.errors import ConfigError
-from heedful.typed import field_types
 
-# Ids of the special tokens, the same in every vocabulary that heedful makes or accepts.
+# Ids of the special tokens, the same in every vocabulary that heedful trains or accepts.
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 
 
@@ -47,7 +47,7 @@ def _one_of(config: object, section: str, name: str, allowed: tuple[str, ...]) -
 
 @dataclass(frozen=True)
 class DataConfig:
-    """[data]: which text, and which of its pairs are used."""
+    """[data]: the training text and how it is filtered."""
 
     builtin: bool = False  # train on the built-in English-German corpus instead of files
     builtin_pairs: int = 100_000  # sentence pairs taken from the built-in corpus
@@ -58,12 +58,12 @@ class DataConfig:
     held_out: int = 0  # without validation files: pairs of the training text held out for validation; 0: chosen
     source_language: str = ""  # language code such as "en"; found in file names or text unless set
     target_language: str = ""  # language code such as "de"
-    tokenizer: str = ""  # path of a SentencePiece model to use instead of learning one
+    tokenizer: str = ""  # path of a SentencePiece model to use instead of training one
     vocab_size: int = 37_000  # size of the shared vocabulary in tokens; lowered for a small corpus
-    bpe_dropout: float = 0.0  # share of BPE merges skipped at random in training; 0: none, as in the paper
-    max_length: int = 256  # longest side in tokens, with the end token; longer pairs are dropped
-    max_ratio: float = 4.0  # largest length ratio of the two sides in tokens; other pairs are dropped
-    lowercase: bool = False  # lower-case both sides, in training and in use
+    bpe_dropout: float = 0.0  # probability of skipping a BPE merge in training; 0: off, as in the paper
+    max_length: int = 256  # maximum tokens per side, including EOS; longer pairs are dropped
+    max_ratio: float = 4.0  # maximum length ratio of the two sides in tokens; other pairs are dropped
+    lowercase: bool = False  # lowercase both sides, in training and in translation
 
     def __post_init__(self) -> None:
         _at_least(self, "data", 2, "max_length")
@@ -75,29 +75,29 @@ class DataConfig:
         )
         _require(
             not (self.builtin and (self.source or self.target or self.valid_source or self.valid_target)),
-            "data.builtin = true and files of text were both given; train on one of them.",
+            "data.builtin = true was given together with text files. Remove one of the two.",
         )
         _at_least(self, "data", 1.0, "max_ratio")
         _share(self, "data", "bpe_dropout")
-        _at_least(self, "data", 261, "vocab_size")  # 256 bytes, 4 special tokens, and one to learn
+        _at_least(self, "data", 261, "vocab_size")  # 256 bytes, 4 special tokens and one learned token
 
 
 @dataclass(frozen=True)
 class ModelConfig:
     """The model's shape: the [model] section of a recipe (section 3 and Table 3 of the paper)."""
 
-    vocab_size: int = 37_000  # from the tokenizer, not a key of a recipe
-    N: int = 6  # encoder layers, and as many decoder layers
+    vocab_size: int = 37_000  # set by the tokenizer, not a recipe key
+    N: int = 6  # number of encoder layers, and of decoder layers
     d_model: int = 512  # width of the residual stream
     d_ff: int = 2048  # inner width of the feed-forward layers
     h: int = 8  # attention heads
-    d_k: int = 0  # width of a head's queries and keys; 0: d_model / h
-    d_v: int = 0  # width of a head's values; 0: d_model / h
+    d_k: int = 0  # width of queries and keys per head; 0: d_model / h
+    d_v: int = 0  # width of values per head; 0: d_model / h
     dropout: float = 0.1  # residual dropout, section 5.4
     attention_dropout: float = 0.0  # dropout on the attention weights
-    word_dropout: float = 0.0  # share of input tokens whose embedding is zeroed; off during the cooldown
+    word_dropout: float = 0.0  # probability of zeroing an input embedding; off during the cooldown
     positions: str = "sinusoidal"  # "sinusoidal" or "learned", Table 3 (E)
-    max_positions: int = 512  # size of the table of learned positions
+    max_positions: int = 512  # size of the learned position table
 
     def __post_init__(self) -> None:
         _at_least(self, "model", 1, "vocab_size", "N", "d_model", "d_ff", "h", "max_positions")
@@ -106,13 +106,14 @@ class ModelConfig:
         _one_of(self, "model", "positions", ("sinusoidal", "learned"))
         _require(
             self.positions == "learned" or self.d_model % 2 == 0,
-            f"model.d_model must be even for sinusoidal positions (a sine and a cosine each), not {self.d_model}.",
+            f"model.d_model must be even for sinusoidal positions (sine and cosine pairs), not {self.d_model}.",
         )
         for name in ("d_k", "d_v"):
             if getattr(self, name) == 0:
                 _require(
                     self.d_model % self.h == 0,
-                    f"model.h = {self.h} does not divide model.d_model = {self.d_model}; set model.{name}.",
+                    f"model.h = {self.h} does not divide model.d_model = {self.d_model}. "
+                    f"Choose a divisor of {self.d_model}, or set model.{name}.",
                 )
                 object.__setattr__(self, name, self.d_model // self.h)
 
@@ -122,8 +123,8 @@ class TrainingConfig:
     """[training]: section 5."""
 
     steps: int = 100_000  # optimizer updates
-    seed: int = 1  # random seed of weights, batch order and dropout
-    batch_tokens: int = 25_000  # batch size: most padded tokens on either side
+    seed: int = 1  # random seed for weights, batch order and dropout
+    batch_tokens: int = 25_000  # batch size: maximum padded tokens on either side
     accumulate: int = 1  # gradient accumulation: batches per update
     optimizer: str = "adam"  # "adam", as in the paper, or "muon"
     warmup_steps: int = 4_000  # steps until the learning rate peaks, Eq. 3
@@ -141,7 +142,7 @@ class TrainingConfig:
     save_every: int = 1_000  # steps between checkpoints
     keep: int = 0  # checkpoints kept; 0: as many as `average`, at least 2
     average: int = 5  # checkpoints averaged into the final model
-    patience: int = 0  # early stopping: validations without improvement; 0: never
+    patience: int = 0  # early stopping: validations without improvement; 0: off
     threads: int = 0  # CPU threads; 0: all cores
     init: str = ""  # MODEL to fine-tune: its weights, shape and tokenizer
 
@@ -161,7 +162,7 @@ class TrainingConfig:
         _require(
             self.keep >= self.average,
             f"training.keep = {self.keep} is below training.average = {self.average}: "
-            "the checkpoints to average would be gone. Raise keep or lower average.",
+            "the checkpoints to average would be deleted. Raise keep or lower average.",
         )
 
 
@@ -171,8 +172,8 @@ class DecodingConfig:
 
     beam: int = 4  # beam width; 1 is greedy search
     alpha: float = 0.6  # length penalty: scores are divided by ((5 + |Y|) / 6) ** alpha
-    max_extra: int = 50  # most output tokens beyond the input length
-    batch_tokens: int = 16_384  # batch size: most padded source tokens × beam width
+    max_extra: int = 50  # maximum output tokens beyond the input length
+    batch_tokens: int = 16_384  # batch size: maximum padded source tokens × beam width
 
     def __post_init__(self) -> None:
         _at_least(self, "decoding", 1, "beam", "batch_tokens")
@@ -182,7 +183,7 @@ class DecodingConfig:
 
 @dataclass(frozen=True)
 class Recipe:
-    """All that defines a run."""
+    """The settings that define a run."""
 
     data: DataConfig = field(default_factory=DataConfig)
     model: ModelConfig = field(default_factory=ModelConfig)
@@ -193,13 +194,14 @@ class Recipe:
         _require(
             self.data.max_length <= self.training.batch_tokens,
             f"data.max_length = {self.data.max_length} is above training.batch_tokens = "
-            f"{self.training.batch_tokens}: the longest sentence would fit no batch.",
+            f"{self.training.batch_tokens}: the longest sentence would not fit into a batch. "
+            "Lower the first or raise the second.",
         )
         _require(
             self.model.positions == "sinusoidal"
             or self.model.max_positions >= self.data.max_length + self.decoding.max_extra,
             f"model.max_positions = {self.model.max_positions} is below data.max_length + decoding.max_extra = "
-            f"{self.data.max_length + self.decoding.max_extra}: learned positions would run out.",
+            f"{self.data.max_length + self.decoding.max_extra}: learned positions would run out. Raise max_positions.",
         )
 
 
@@ -212,6 +214,6 @@ SECTIONS: dict[str, type[Any]] = {
 
 
 def keys_of(section: str) -> dict[str, str]:
-    """Key → type name of a recipe's section. The vocabulary's size belongs to [data]."""
+    """Return key → type name for a recipe section. The vocabulary size belongs to [data]."""
     hidden = {"vocab_size"} if section == "model" else set()
     return {name: kind for name, kind in field_types(SECTIONS[section]).items() if name not in hidden}

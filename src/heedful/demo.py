@@ -1,4 +1,4 @@
-"""`heedful demo`: the whole workflow on the built-in language pair, in minutes on two cores."""
+"""`heedful demo`: the whole workflow on the built-in language pair in a few minutes."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from heedful import grammar
 from heedful.decoding.translator import Translator
 from heedful.engines.load import load
 from heedful.evaluation.exact_match import ExactMatch, exact_match, exact_match_by_label
-from heedful.evaluation.scores import bleu, chrf
+from heedful.evaluation.sacrebleu_scores import bleu, chrf
+from heedful.formatting import plural, shell_command
 from heedful.recipes import Settings
 from heedful.storage.file_names import ATTENTION_FIGURE, ATTENTION_PAGE
 from heedful.training.run import train_settings
 from heedful.views.attention_page import AttendedSentence, write_attention_page
-from heedful.views.figure import draw_cross_attention, require_matplotlib
-from heedful.wording import command, plural
+from heedful.views.cross_attention_figure import draw_cross_attention, require_matplotlib
 
 TEST_PAIRS = 1_000
 SHOWN = 5
 
-# Five minutes on two cores. `recipes/builtin.toml` trains half an hour, and nearly perfectly.
+# Five minutes on two cores. `recipes/builtin.toml` trains for half an hour and is nearly perfect.
 SETTINGS: Settings = {
     "data": {"builtin": True, "builtin_pairs": 60_000, "vocab_size": 1_500},
     "model": {"N": 2, "d_model": 128, "d_ff": 512, "h": 4, "dropout": 0.0},
@@ -39,14 +39,14 @@ SETTINGS: Settings = {
 
 
 def demo(out: Path, settings: Settings = SETTINGS, test_pairs: int = TEST_PAIRS) -> Iterator[str]:
-    """Trains, or continues, in `out`; yields lines to print."""
-    require_matplotlib()  # said before the training, not after it
+    """Train in `out`, or resume, and yield the lines to print."""
+    require_matplotlib()  # fail before training, not after
     train_settings(settings, out)
     translator = load(out)
     test = list(grammar.pairs("test", test_pairs))
     print(f"translating {len(test):,} held-out sentences", file=sys.stderr)
     hypotheses = [result.text for result in translator.translate([pair.english for pair in test])]
-    yield f"On {plural(len(test), 'sentence')} of the built-in pair that were not in training:"
+    yield f"Scores on {plural(len(test), 'held-out sentence')} of the built-in pair:"
     yield from report(hypotheses, test)
     yield from _examples(test[:SHOWN], hypotheses)
     yield from _pictures(translator, _for_picture(test), out)
@@ -54,7 +54,7 @@ def demo(out: Path, settings: Settings = SETTINGS, test_pairs: int = TEST_PAIRS)
 
 
 def report(hypotheses: list[str], pairs: list[grammar.SentencePair]) -> Iterator[str]:
-    """BLEU, chrF and exact match, overall and by phenomenon."""
+    """Yield BLEU, chrF and exact match, overall and by phenomenon."""
     references = [pair.german for pair in pairs]
     yield str(bleu(hypotheses, references))
     yield str(chrf(hypotheses, references))
@@ -74,11 +74,11 @@ def _examples(pairs: list[grammar.SentencePair], hypotheses: list[str]) -> Itera
         yield ""
         yield f"  English  {pair.english}"
         yield f"  heedful  {hypothesis}"
-        yield f"  right    {pair.german}"
+        yield f"  correct  {pair.german}"
 
 
 def _for_picture(pairs: list[grammar.SentencePair]) -> str:
-    """A sentence that shows word order changing: of fair length, with a verb that goes to the end."""
+    """Return a sentence of medium length whose verb moves to the end in German."""
     fitting = (p for p in pairs if "verb-final" in p.phenomena and 9 <= len(p.english.split()) <= 12)
     return next(fitting, pairs[0]).english
 
@@ -86,19 +86,19 @@ def _for_picture(pairs: list[grammar.SentencePair]) -> str:
 def _pictures(translator: Translator, text: str, out: Path) -> Iterator[str]:
     translation = translator.translate(text, attention=True, split=False)
     attention = translation.attention
-    assert attention is not None  # asked for
+    assert attention is not None  # requested above
     picture, page = out / ATTENTION_FIGURE, out / ATTENTION_PAGE
     draw_cross_attention(attention, picture)
     write_attention_page([AttendedSentence(text, translation.text, attention, "English", "German")], page)
     yield ""
-    yield f"What each word of a translation was made from: {picture}"
-    yield f"Every head of every layer, for a browser: {page}"
+    yield f"Cross-attention of one translation: {picture}"
+    yield f"Attention of every head and layer, for a browser: {page}"
 
 
 def _next_steps(out: Path) -> Iterator[str]:
     yield ""
     yield "Next:"
-    yield f'  echo "The old man is looking for his red hat." | {command("translate", out)}'
-    yield f'  {command("attend", out)} "The old man is looking for his red hat." --out page.html'
-    yield f"  {command('info', out)}"
-    yield f"  {command('train')} --source S --target T --valid-source VS --valid-target VT --out runs/mine"
+    yield f'  echo "The old man is looking for his red hat." | {shell_command("translate", out)}'
+    yield f'  {shell_command("attend", out)} "The old man is looking for his red hat." --out page.html'
+    yield f"  {shell_command('info', out)}"
+    yield f"  {shell_command('train')} --source S --target T --valid-source VS --valid-target VT --out runs/mine"

@@ -1,4 +1,4 @@
-"""Devices and threads: where torch computes, and leaving its settings as they were."""
+"""Device selection, core count, and restoring torch's global state."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NAMES = ("auto", "cpu", "cuda")
 
 
 def cores() -> int:
-    """Cores that this process may use, which can be fewer than the machine has, or than OMP_NUM_THREADS allows."""
+    """Return the number of cores this process may use: OMP_NUM_THREADS, or the CPU affinity."""
     asked = os.environ.get("OMP_NUM_THREADS", "")
     if asked.isdecimal() and int(asked) > 0:
         return int(asked)
@@ -24,12 +24,12 @@ def cores() -> int:
 
 
 def pick_device(name: str) -> torch.device:
-    """auto: the GPU where torch sees one."""
+    """Return the torch device; "auto" is a GPU if torch finds one, otherwise the CPU."""
     if name not in NAMES:
         raise UsageError(f'The device must be one of {", ".join(NAMES)}, not "{name}".')
     available = torch.cuda.is_available()
     if name == "cuda" and not available:
-        raise UsageError("--device cuda was asked for, but torch sees no CUDA device here. Use --device cpu.")
+        raise UsageError("--device cuda was given, but torch finds no CUDA device. Use --device cpu.")
     return torch.device("cuda" if available and name != "cpu" else "cpu")
 
 

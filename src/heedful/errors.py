@@ -6,7 +6,7 @@ HeedfulError                    base class: one message for the user, and an exi
 ├── InputError             3    unusable input
 │   ├── CorpusError        3    text files: missing, empty, not UTF-8, unequal sides
 │   ├── TokenizerError     3    a tokenizer that cannot be learned, read or used
-│   │   └── VocabularyTooSmallError 3    data.vocab_size is below the characters of the text
+│   │   └── VocabularyTooSmallError 3    data.vocab_size is below the number of characters
 │   ├── ModelError         3    a MODEL directory: missing, damaged or in another format
 │   ├── CheckpointError    3    a RUN: no valid checkpoint, or started with other settings
 │   └── NonFiniteError     3    the loss or a gradient is NaN or infinite
@@ -47,7 +47,7 @@ class TokenizerError(InputError):
 
 
 class VocabularyTooSmallError(TokenizerError):
-    """The text has more different characters than tokens were asked for; `required` would do."""
+    """Raised when data.vocab_size is below `required`, the number of distinct characters."""
 
     def __init__(self, message: str, required: int) -> None:
         super().__init__(message)
@@ -71,7 +71,7 @@ class MachineError(HeedfulError):
 
 
 class Interrupted(HeedfulError):
-    """Raised after the run was saved; 128 + the signal's number, as shells have it."""
+    """Raised after the run was saved; the exit code is 128 + the signal number, as in a shell."""
 
     def __init__(self, message: str, signal_number: int) -> None:
         super().__init__(message)
@@ -79,7 +79,7 @@ class Interrupted(HeedfulError):
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Python, torch's CPU allocator (in two wordings) and CUDA each say it in their own way."""
+    """Return whether an error means out of memory; Python, torch and CUDA each word it differently."""
     if isinstance(error, MemoryError):
         return True
     words = ("not enough memory", "can't allocate memory", "Cannot allocate memory", "out of memory")
@@ -87,7 +87,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def nearest(word: str, allowed: Iterable[str]) -> str:
-    """' Did you mean "x"?' where something allowed is near, otherwise the list of what is allowed."""
+    """Return ' Did you mean "x"?' if an allowed name is close, otherwise the list of allowed names."""
     names = sorted(allowed)
     close = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
     if close:

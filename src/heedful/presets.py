@@ -1,7 +1,7 @@
-"""Model shapes with a name: `presets.base(vocab_size=37_000)` is the paper's.
+"""Named model shapes: `presets.base(vocab_size=37_000)` is the paper's base model.
 
 A preset for `heedful train --preset NAME` is a shape and, for the paper's own models, the training that section 5
-gives them. The two small ones are for corpora and machines smaller than the paper's.
+gives them. The two small ones suit smaller corpora and machines.
 """
 
 from __future__ import annotations
@@ -16,38 +16,38 @@ from heedful.errors import ConfigError, nearest
 
 
 def tiny(vocab_size: int = 2_000) -> ModelConfig:
-    """For a few thousand pairs, or a minute on a laptop."""
+    """Return a shape for a few thousand pairs, or a minute on a laptop."""
     return ModelConfig(vocab_size=vocab_size, N=2, d_model=128, d_ff=512, h=4, dropout=0.2)
 
 
 def small(vocab_size: int = 8_000) -> ModelConfig:
-    """For tens of thousands of pairs, or an hour on a laptop."""
+    """Return a shape for tens of thousands of pairs, or an hour on a laptop."""
     return ModelConfig(vocab_size=vocab_size, N=3, d_model=256, d_ff=1024, h=4, dropout=0.2)
 
 
 def base(vocab_size: int = 37_000) -> ModelConfig:
-    """The paper's base model (Table 3, first row)."""
+    """Return the paper's base model (Table 3, first row)."""
     return ModelConfig(vocab_size=vocab_size)
 
 
 def big(vocab_size: int = 37_000) -> ModelConfig:
-    """The paper's big model (Table 3, last row)."""
+    """Return the paper's big model (Table 3, last row)."""
     return ModelConfig(vocab_size=vocab_size, d_model=1024, d_ff=4096, h=16, dropout=0.3)
 
 
 def _varied(changed: Mapping[str, int | float | str], vocab_size: int = 37_000) -> ModelConfig:
-    """The base model with a row's changes; the widths of the heads follow where the row does not give them."""
+    """Return the base model with a row's changes; head widths follow from d_model and h unless given."""
     return replace(base(vocab_size), **{"d_k": 0, "d_v": 0, **changed})  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
 class Preset:
     model: Callable[[int], ModelConfig]
-    training: Mapping[str, int | float]  # keys of [training] that belong to the model's recipe; empty: chosen
+    training: Mapping[str, int | float]  # [training] keys of this model; empty: chosen for the corpus
 
 
-# Section 5: 100,000 steps of 0.4 s and 300,000 of 1.0 s, about 25,000 tokens a side; the last 5 or 20 checkpoints, ten
-# minutes apart, are averaged.
+# Section 5: 100,000 steps of 0.4 s and 300,000 of 1.0 s, about 25,000 tokens per side; the last 5 or 20 checkpoints,
+# ten minutes apart, are averaged.
 _BASE_TRAINING = MappingProxyType(
     {
         "steps": 100_000,
@@ -64,7 +64,7 @@ _CHOSEN: Mapping[str, int | float] = MappingProxyType({})
 
 
 def _row(label_smoothing: float = 0.1, **changed: int | float | str) -> Preset:
-    """A row of Table 3: trained as base is, its checkpoints not averaged."""
+    """Return a row of Table 3, trained like base but without checkpoint averaging."""
     training = {**_BASE_TRAINING, "label_smoothing": label_smoothing, "average": 1}
     return Preset(partial(_varied, changed), MappingProxyType(training))
 
@@ -101,4 +101,4 @@ def named(name: str) -> Preset:
     try:
         return PRESETS[name]
     except KeyError:
-        raise ConfigError(f'There is no preset "{name}".{nearest(name, PRESETS)}') from None
+        raise ConfigError(f'Unknown preset "{name}".{nearest(name, PRESETS)}') from None

@@ -1,6 +1,6 @@
 """Recipes: TOML ⇄ the dataclasses of config.py.
 
-`Settings` are what someone wrote, sparse: section → key → value. `build` checks them and makes a whole Recipe.
+`Settings` are sparse: section → key → value, only what the user wrote. `build` checks them and returns a full Recipe.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from heedful.config import SECTIONS, DataConfig, DecodingConfig, ModelConfig, Recipe, TrainingConfig, keys_of
+from heedful.deserialization import check_type
 from heedful.errors import ConfigError, nearest
-from heedful.typed import check_type
 
 Settings = dict[str, dict[str, Any]]
 
-# Keys that name files. What counts when a run goes on is what the files hold, not where they lie.
+# Keys that name files. A resumed run compares their content, not their location.
 PATHS = (
     ("data", "source"),
     ("data", "target"),
@@ -31,32 +31,32 @@ _MOST_BYTES = 1_000_000  # of a recipe
 
 
 def read(path: Path, data_root: Path | None = None) -> Settings:
-    """The settings of a recipe file, its data files made absolute below `data_root` (the recipe's folder)."""
+    """Return the settings of a recipe file, with data paths made absolute below `data_root` (default: its folder)."""
     try:
         with path.open("rb") as stream:
             text = stream.read(_MOST_BYTES + 1).decode("utf-8")
     except FileNotFoundError:
-        raise ConfigError(f"There is no recipe {path}.") from None
+        raise ConfigError(f"Recipe {path} does not exist. Check the path.") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"The recipe {path} cannot be read: {error}.") from None
+        raise ConfigError(f"Cannot read recipe {path}: {error}.") from None
     if len(text) > _MOST_BYTES:
-        raise ConfigError(f"The recipe {path} is longer than {_MOST_BYTES:,} bytes. Is it a recipe?")
+        raise ConfigError(f"Recipe {path} is larger than {_MOST_BYTES:,} bytes. Is it really a recipe?")
     try:
         written = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # a number of too many digits, or brackets within brackets
-        raise ConfigError(f"The recipe {path} is not TOML: {error}.") from None
+    except (ValueError, RecursionError) as error:  # a number with too many digits, or deeply nested brackets
+        raise ConfigError(f"Recipe {path} is not valid TOML: {error}.") from None
     settings = checked(written, where=str(path))
     return with_absolute_paths(settings, data_root or path.parent)
 
 
 def checked(written: Mapping[str, Any], where: str) -> Settings:
-    """Sections and keys that exist, values of the right type; otherwise an error that suggests the nearest."""
+    """Return the settings. Raise for an unknown section or key, with a suggestion, or a value of the wrong type."""
     settings: Settings = {}
     for section, entries in written.items():
         if section not in SECTIONS:
-            raise ConfigError(f'{where}: there is no section "{section}".{nearest(section, SECTIONS)}')
+            raise ConfigError(f'{where}: unknown section "{section}".{nearest(section, SECTIONS)}')
         if not isinstance(entries, Mapping):
-            raise ConfigError(f"{where}: {section} must be a section: write [{section}] and its keys below.")
+            raise ConfigError(f"{where}: {section} must be a section. Write [{section}] and its keys below it.")
         kinds = keys_of(section)
         settings[section] = {}
         for key, value in entries.items():
@@ -64,7 +64,7 @@ def checked(written: Mapping[str, Any], where: str) -> Settings:
                 elsewhere = next(
                     (f' [{other}] has it: "{other}.{key}".' for other in SECTIONS if key in keys_of(other)), ""
                 )
-                raise ConfigError(f'{where}: [{section}] has no key "{key}".{elsewhere or nearest(key, kinds)}')
+                raise ConfigError(f'{where}: unknown key "{key}" in [{section}].{elsewhere or nearest(key, kinds)}')
             try:
                 settings[section][key] = check_type(value, kinds[key], f"{section}.{key}")
             except TypeError as error:
@@ -73,7 +73,7 @@ def checked(written: Mapping[str, Any], where: str) -> Settings:
 
 
 def overrides(assignments: Iterable[str]) -> Settings:
-    """`--set section.key=value` …, the value written as in TOML; bare words count as strings."""
+    """Parse `--set section.key=value` assignments. Values are TOML; bare words are strings."""
     settings: Settings = {}
     for assignment in assignments:
         name, equals, text = assignment.partition("=")
@@ -86,7 +86,7 @@ def overrides(assignments: Iterable[str]) -> Settings:
 
 
 def from_mapping(keys: Mapping[str, Any]) -> Settings:
-    """{"training.steps": 1000}, as `heedful.train(overrides=…)` takes it."""
+    """Return the settings of a mapping such as {"training.steps": 1000}, as in `heedful.train(overrides=…)`."""
     settings: Settings = {}
     for name, value in keys.items():
         section, _, key = name.partition(".")
@@ -99,17 +99,17 @@ def _value(text: str) -> Any:
         written = tomllib.loads(f"value = {text}")
     except (ValueError, RecursionError):
         return text
-    return written["value"] if len(written) == 1 else text  # several lines are no TOML value
+    return written["value"] if len(written) == 1 else text  # several lines are not one TOML value
 
 
 def merged(first: Settings, second: Settings) -> Settings:
-    """The first, overridden by the second."""
+    """Return the first settings, overridden by the second."""
     sections = {**first, **second}
     return {name: {**first.get(name, {}), **second.get(name, {})} for name in sections}
 
 
 def with_absolute_paths(settings: Settings, root: Path) -> Settings:
-    """The same settings with every file named from the root of the file system."""
+    """Return the settings with absolute file paths."""
     absolute = {section: dict(entries) for section, entries in settings.items()}
     for section, key in PATHS:
         if value := absolute.get(section, {}).get(key):
@@ -124,12 +124,14 @@ def _absolute(root: Path, name: str) -> str:
     try:
         path.encode("utf-8")
     except UnicodeEncodeError:
-        raise ConfigError(f"The file name {path!r} is not UTF-8, so no recipe can hold it. Rename the file.") from None
+        raise ConfigError(
+            f"The file name {path!r} is not UTF-8 and cannot be stored in a recipe. Rename the file."
+        ) from None
     return path
 
 
 def build(settings: Settings) -> Recipe:
-    """A whole recipe: what was set, and the defaults for the rest."""
+    """Return a full recipe: the settings, and the defaults for the rest."""
     return Recipe(
         data=DataConfig(**settings.get("data", {})),
         model=ModelConfig(**settings.get("model", {})),
@@ -139,13 +141,13 @@ def build(settings: Settings) -> Recipe:
 
 
 def as_settings(recipe: Recipe) -> Settings:
-    """Every key of a recipe, as `build` takes them."""
+    """Return every key of a recipe as settings for `build`."""
     sections = asdict(recipe)
     return {name: {key: sections[name][key] for key in keys_of(name)} for name in SECTIONS}
 
 
 def to_toml(recipe: Recipe) -> str:
-    """The recipe with every key written out; reading it gives the same recipe."""
+    """Return the recipe as TOML with every key; reading it gives the same recipe."""
     lines = []
     for section, entries in as_settings(recipe).items():
         lines.append(f"[{section}]")
@@ -160,13 +162,13 @@ def _toml(value: Any) -> str:
     if isinstance(value, tuple):
         return "[" + ", ".join(_toml(item) for item in value) + "]"
     if isinstance(value, str):
-        # A JSON string is a TOML basic string, but for DEL, which TOML wants escaped.
+        # A JSON string is a valid TOML basic string, except that TOML requires DEL to be escaped.
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     return repr(value)
 
 
 def differences(old: Recipe, new: Recipe) -> dict[str, tuple[Any, Any]]:
-    """section.key → (old, new) where two recipes differ."""
+    """Return section.key → (old, new) for each difference between two recipes."""
     before, after = as_settings(old), as_settings(new)
     return {
         f"{section}.{key}": (before[section][key], after[section][key])

@@ -1,4 +1,4 @@
-"""A browser: Debian's chromium, driven by Playwright. Where one of the two is absent, these tests skip and say so."""
+"""Browser tests with Debian's chromium and Playwright; skipped with a message if either is missing."""
 
 from __future__ import annotations
 
@@ -27,9 +27,7 @@ def chromium() -> Iterator[Any]:
 
 @pytest.fixture
 def open_page(chromium: Any) -> Iterator[Open]:
-    """`open_page(path)`: a page of ours, of a file or a server. Whatever it complains of, or asks the network for,
-    fails the test.
-    """
+    """Return `open_page(path)` for a file or URL; any console error or network request fails the test."""
     context = chromium.new_context(viewport={"width": 1280, "height": 900})
     page = context.new_page()
     complaints: list[str] = []

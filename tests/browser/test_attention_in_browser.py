@@ -1,4 +1,4 @@
-"""The attention page as a reader uses it."""
+"""The attention page in a browser."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ N, H = 2, 3
 
 
 def attention() -> Attention:
-    """In layer 1, head 2 every row of the translation looks at the second token alone; elsewhere evenly."""
+    """Attention in which layer 1, head 2 attends only to the second token; all others are uniform."""
     cross = torch.full((N, H, 3, 4), 0.25)
     cross[0, 1] = torch.eye(4)[1]
     return Attention(SOURCE, TARGET, torch.full((N, H, 4, 4), 0.25), torch.eye(3).expand(N, H, 3, 3), cross)
@@ -36,7 +36,7 @@ def labels(page: Any, which: str) -> list[str]:
     return texts
 
 
-def test_every_head_has_its_picture(open_page: Any, path: Path) -> None:
+def test_every_head_has_a_matrix(open_page: Any, path: Path) -> None:
     page = open_page(path)
     assert page.locator("#grid button").count() == N * (H + 1)
     assert page.locator("#grid button[aria-pressed=true]").count() == 1
@@ -45,7 +45,7 @@ def test_every_head_has_its_picture(open_page: Any, path: Path) -> None:
     assert labels(page, "column") == ["the", "hat", "</s>"]
 
 
-def test_a_head_is_chosen_by_click_and_by_key(open_page: Any, path: Path) -> None:
+def test_head_is_selected_by_click_and_keyboard(open_page: Any, path: Path) -> None:
     page = open_page(path)
     page.get_by_label("Layer 1 of 2, head 2 of 3").click()
     assert page.locator("#chosen").text_content() == "Layer 1 of 2, head 2 of 3"
@@ -56,7 +56,7 @@ def test_a_head_is_chosen_by_click_and_by_key(open_page: Any, path: Path) -> Non
     assert page.locator("#chosen").text_content() == "Layer 2 of 2, head 3 of 3"
 
 
-def test_the_weights_are_drawn(open_page: Any, path: Path) -> None:
+def test_weights_are_drawn(open_page: Any, path: Path) -> None:
     page = open_page(path, "#cross/tokens/1/2")
     links = page.locator("#lines .link")
     assert links.count() == 3  # one from each row, to the second token
@@ -67,7 +67,7 @@ def test_the_weights_are_drawn(open_page: Any, path: Path) -> None:
     assert [cell.get_attribute("fill-opacity") for cell in cells.all()[:4]] == ["0.0000", "1.0000", "0.0000", "0.0000"]
 
 
-def test_words_are_sums_of_tokens(open_page: Any, path: Path) -> None:
+def test_word_weights_are_sums_of_token_weights(open_page: Any, path: Path) -> None:
     page = open_page(path, "#cross/words/1/1")
     assert [cell.get_attribute("fill-opacity") for cell in page.locator("#heat .cell").all()[:3]] == [
         "0.2500",
@@ -76,26 +76,26 @@ def test_words_are_sums_of_tokens(open_page: Any, path: Path) -> None:
     ]
 
 
-def test_other_attentions_and_units(open_page: Any, path: Path) -> None:
+def test_attention_type_and_unit_can_be_switched(open_page: Any, path: Path) -> None:
     page = open_page(path)
-    page.get_by_label("within the source").check()
+    page.get_by_label("encoder self-attention").check()
     page.get_by_label("tokens").check()
     assert labels(page, "row") == labels(page, "column") == SOURCE
-    page.get_by_label("within the translation").check()
+    page.get_by_label("decoder self-attention").check()
     assert labels(page, "row") == TARGET
     assert labels(page, "column") == ["<s>", "▁der", "▁Hut"]  # what each position reads
     assert "masked" in page.locator("#about").text_content()
 
 
-def test_what_a_word_looks_at_is_said(open_page: Any, path: Path) -> None:
+def test_attended_words_are_listed(open_page: Any, path: Path) -> None:
     page = open_page(path, "#cross/words/1/2")
     page.locator("#lines g[data-row='1']").hover()
-    assert page.locator("#reading").text_content() == "“Hut” looks at: hat 1.00"
+    assert page.locator("#reading").text_content() == "“Hut” attends to: hat 1.00"
     page.locator("#lines g[data-column='1']").focus()
-    assert page.locator("#reading").text_content().startswith("“hat” is looked at by: der 1.00")
+    assert page.locator("#reading").text_content().startswith("“hat” is attended to by: der 1.00")
 
 
-def test_a_sentence_is_chosen(open_page: Any, path: Path, tmp_path: Path) -> None:
+def test_sentence_is_selected(open_page: Any, path: Path, tmp_path: Path) -> None:
     assert not open_page(path).locator("#sentence").is_visible()  # there is only one
     other = attention()._replace(source=["▁a", "▁ca", "p", "</s>"])
     sentences = [AttendedSentence("the hat", "der Hut", attention()), AttendedSentence("a cap", "die Kappe", other)]
@@ -112,13 +112,13 @@ def test_a_sentence_is_chosen(open_page: Any, path: Path, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     "address", ["#", "#nonsense", "#constructor/toString", "#cross/words/9/9", "#encoder/letters/0/x", "#//1/mean"]
 )
-def test_an_address_that_makes_no_sense_shows_the_page(open_page: Any, path: Path, address: str) -> None:
+def test_invalid_url_fragment_shows_the_default_view(open_page: Any, path: Path, address: str) -> None:
     page = open_page(path, address)
     assert page.locator("#lines .unit").count() > 0
     assert page.locator("#grid button[aria-pressed=true]").count() == 1
 
 
-def test_no_text_can_run(open_page: Any, tmp_path: Path) -> None:
+def test_text_is_never_executed_as_script(open_page: Any, tmp_path: Path) -> None:
     text = "</script><img src=x onerror=document.title='run'><script>document.title='run'</script>"
     tokens = attention()._replace(source=["▁the", text, "t", "</s>"])
     write_attention_page([AttendedSentence(text, text, tokens)], tmp_path / "page.html")

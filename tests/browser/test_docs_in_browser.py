@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import uvicorn
 
-from engines import Shouting
+from fake_engine import UppercaseEngine
 from heedful.decoding.translator import Translator
 from heedful.serving.app import create_app
 from heedful.serving.limits import Limits
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.browser
 @pytest.fixture
 def address(random_model: Callable[..., Model]) -> Iterator[str]:
     served = ServedModel(Translator(random_model()))
-    served.engine = Shouting(served.translator.model.tokenizer)
+    served.engine = UppercaseEngine(served.translator.model.tokenizer)
     app = create_app(TranslationService([served], Limits()))
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical"))
     thread = threading.Thread(target=server.run)
@@ -56,7 +56,7 @@ def test_try_it_out_sends_a_request(open_page: Any, address: str, path: str) -> 
 
 
 def test_the_policy_is_enforced(chromium: Any, address: str) -> None:
-    """The control of the test above: an inline script is refused, and the console says so."""
+    """Control of the test above: an inline script is blocked and reported in the console."""
     page = chromium.new_page()
     said: list[str] = []
     page.on("console", lambda message: said.append(message.text))

@@ -1,4 +1,4 @@
-"""The run page on a wide screen, on a phone and in the dark."""
+"""The run page on a wide screen, on a phone and in dark mode."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "page.html"
 
 
-def test_a_phone_scrolls_in_one_direction_only(open_page: Any, path: Path) -> None:
+def test_phone_layout_scrolls_only_vertically(open_page: Any, path: Path) -> None:
     page = open_page(path)
     boxes = [one.bounding_box() for one in page.locator("figure").all()[:2]]
     assert boxes[0]["y"] == boxes[1]["y"]  # side by side where there is room
@@ -47,7 +47,7 @@ def colours(page: Any) -> tuple[str, str, str]:
     return page.locator("body").evaluate(f"{read}.backgroundColor"), curve, text
 
 
-def test_the_dark_page_has_dark_paper_and_light_curves(open_page: Any, path: Path) -> None:
+def test_dark_mode_has_dark_background_and_light_curves(open_page: Any, path: Path) -> None:
     page = open_page(path)
     page.emulate_media(color_scheme="light")
     light = colours(page)

@@ -1,4 +1,4 @@
-"""The page of `heedful serve` as a person uses it."""
+"""The web app of `heedful serve` in a browser."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 import uvicorn
 
-from engines import Shouting
+from fake_engine import UppercaseEngine
 from heedful.decoding.translator import Translator
 from heedful.serving.app import create_app
 from heedful.serving.limits import Limits
 from heedful.serving.served_model import ServedModel
 from heedful.serving.service import TranslationService
 from heedful.storage.model_directory import Model
-from heedful.text.profiles import profile
+from heedful.text.language_detection import profile
 
 pytestmark = pytest.mark.browser
 
@@ -28,7 +28,7 @@ class Site:
     """Serves en ↔ de in a thread; `engine` may be made to fail."""
 
     def __init__(self, models: list[ServedModel]) -> None:
-        self.engine = Shouting(models[0].translator.model.tokenizer)
+        self.engine = UppercaseEngine(models[0].translator.model.tokenizer)
         for one in models:
             one.engine = self
         app = create_app(TranslationService(models, Limits(characters=200)))
@@ -61,11 +61,11 @@ def site(random_model: Callable[..., Model]) -> Iterator[Site]:
 
 
 def translation(page: Any, text: str) -> None:
-    """Waits until it stands there."""
+    """Wait until the text is shown."""
     page.wait_for_function("text => document.getElementById('translation').textContent === text", arg=text)
 
 
-def test_it_translates_while_one_types(open_page: Any, site: Site) -> None:
+def test_translates_while_typing(open_page: Any, site: Site) -> None:
     page = open_page(site.address)
     page.get_by_label("Text", exact=True).type("a b. C d.")
     translation(page, "A B. C D.")
@@ -76,7 +76,7 @@ def test_it_translates_while_one_types(open_page: Any, site: Site) -> None:
     assert not page.locator("#others").is_visible()
 
 
-def test_the_other_way_round(open_page: Any, site: Site) -> None:
+def test_swap_languages(open_page: Any, site: Site) -> None:
     page = open_page(site.address)
     page.get_by_label("Text", exact=True).fill("abc")
     translation(page, "ABC")
@@ -86,7 +86,7 @@ def test_the_other_way_round(open_page: Any, site: Site) -> None:
     assert page.get_by_label("Text", exact=True).input_value() == "ABC"
 
 
-def test_it_says_which_language_it_found(open_page: Any, site: Site) -> None:
+def test_detected_language_is_shown(open_page: Any, site: Site) -> None:
     page = open_page(site.address)
     page.get_by_label("from").select_option("auto")
     page.get_by_label("Text", exact=True).fill("der Hund und die Katze")
@@ -97,12 +97,12 @@ def test_it_says_which_language_it_found(open_page: Any, site: Site) -> None:
 
 
 def is_cleared(page: Any) -> bool:
-    """No translation, no alternatives, nothing to copy and nothing to look at."""
+    """Check that translation, alternatives, copy button and attention link are empty or hidden."""
     shown = [page.locator(one).is_visible() for one in ("#others", "#attend")]
     return page.locator("#translation").text_content() == "" and not any(shown) and page.locator("#copy").is_disabled()
 
 
-def test_too_long_is_said_before_it_is_sent(open_page: Any, site: Site) -> None:
+def test_too_long_text_is_not_sent(open_page: Any, site: Site) -> None:
     page = open_page(site.address)
     page.get_by_label("Text", exact=True).fill("short")
     translation(page, "SHORT")
@@ -113,7 +113,7 @@ def test_too_long_is_said_before_it_is_sent(open_page: Any, site: Site) -> None:
     assert is_cleared(page)
 
 
-def test_an_error_of_the_server_is_shown_and_goes(chromium: Any, site: Site) -> None:
+def test_server_error_is_shown_and_cleared(chromium: Any, site: Site) -> None:
     page = chromium.new_page()
     page.goto(site.address)
     page.get_by_label("Text", exact=True).fill("before")
@@ -127,8 +127,8 @@ def test_an_error_of_the_server_is_shown_and_goes(chromium: Any, site: Site) -> 
     page.close()
 
 
-def test_an_answer_that_is_not_json_is_said_with_its_status(chromium: Any, site: Site) -> None:
-    """A proxy in front of the server answers with a page of its own."""
+def test_non_json_response_shows_its_status(chromium: Any, site: Site) -> None:
+    """A proxy in front of the server responds with its own HTML page."""
     page = chromium.new_page()
     page.goto(site.address)
     page.route("**/translate", lambda route: route.fulfill(status=502, body="<h1>Bad gateway</h1>"))
@@ -139,7 +139,7 @@ def test_an_answer_that_is_not_json_is_said_with_its_status(chromium: Any, site:
 
 
 @pytest.mark.parametrize("secure", [True, False], ids=["clipboard", "plain HTTP"])
-def test_copy_copies(chromium: Any, site: Site, secure: bool) -> None:
+def test_copy_button(chromium: Any, site: Site, secure: bool) -> None:
     context = chromium.new_context(permissions=["clipboard-read", "clipboard-write"])
     page = context.new_page()
     errors: list[str] = []
@@ -159,7 +159,7 @@ def test_copy_copies(chromium: Any, site: Site, secure: bool) -> None:
     context.close()
 
 
-def test_a_copy_that_the_browser_refuses_is_said(chromium: Any, site: Site) -> None:
+def test_refused_copy_is_reported(chromium: Any, site: Site) -> None:
     page = chromium.new_page()
     page.add_init_script("navigator.clipboard.writeText = () => Promise.reject(new Error('no'))")
     page.goto(site.address)
@@ -170,7 +170,7 @@ def test_a_copy_that_the_browser_refuses_is_said(chromium: Any, site: Site) -> N
     page.close()
 
 
-def test_a_reload_and_a_shared_address_show_the_same(open_page: Any, site: Site) -> None:
+def test_url_restores_text_and_languages(open_page: Any, site: Site) -> None:
     page = open_page(site.address)
     page.get_by_label("from").select_option("de")
     page.get_by_label("Text", exact=True).fill("a & b?")
@@ -183,27 +183,27 @@ def test_a_reload_and_a_shared_address_show_the_same(open_page: Any, site: Site)
     translation(page, "C")
 
 
-def test_what_is_written_is_text_and_not_tags(open_page: Any, site: Site) -> None:
+def test_text_is_not_interpreted_as_html(open_page: Any, site: Site) -> None:
     page = open_page(site.address)
     page.get_by_label("Text", exact=True).fill("<b>x</b>")
     translation(page, "<B>X</B>")
     assert page.locator("#translation b").count() == 0
 
 
-def test_attention_opens_beside_it_at_an_address_of_its_own(open_page: Any, site: Site) -> None:
+def test_attention_link_opens_a_new_page(open_page: Any, site: Site) -> None:
     page = open_page(site.address)
     page.get_by_label("Text", exact=True).fill("ba & bo")
     translation(page, "BA & BO")
     with page.expect_popup() as opened:
-        page.get_by_role("link", name="what every head attends to").click()
+        page.get_by_role("link", name="show attention").click()
     asked = parse_qs(urlsplit(opened.value.url).query)
     assert asked == {"q": ["ba & bo"], "source": ["en"], "target": ["de"]}
     for _ in range(2):
-        assert opened.value.locator("h1").text_content() == "What every head attends to"
+        assert opened.value.locator("h1").text_content() == "Attention of every head"
         opened.value.reload()
 
 
-def test_a_narrow_window_has_one_column(open_page: Any, site: Site) -> None:
+def test_narrow_window_has_one_column(open_page: Any, site: Site) -> None:
     page = open_page(site.address)
     page.set_viewport_size({"width": 400, "height": 800})
     boxes = [page.locator(one).bounding_box() for one in ("#text", "#translation")]

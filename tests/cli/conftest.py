@@ -1,4 +1,4 @@
-"""A small finished run, its text, and the program called in this process."""
+"""A small finished run, its text, and heedful called in this process."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-import tasks
+import synthetic_tasks as tasks
 from heedful.cli.main import main
-from tasks import Outcome, Program
+from synthetic_tasks import Outcome, Program
 
 
 @pytest.fixture(scope="session")

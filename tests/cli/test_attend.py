@@ -12,10 +12,10 @@ import pytest
 import torch
 
 import heedful as api
-from tasks import Program
+from synthetic_tasks import Program
 
 
-def test_the_weights_are_those_of_the_translation(heedful: Program, model: Path, tmp_path: Path) -> None:
+def test_weights_match_the_translation(heedful: Program, model: Path, tmp_path: Path) -> None:
     done = heedful("attend", model, "a b c", "--out", tmp_path / "data.json")
     assert (done.code, done.out, done.err) == (0, f"{tmp_path / 'data.json'}\n", "")
     (content,) = json.loads((tmp_path / "data.json").read_text(encoding="utf-8"))["sentences"]
@@ -25,7 +25,7 @@ def test_the_weights_are_those_of_the_translation(heedful: Program, model: Path,
     torch.testing.assert_close(torch.tensor(content["cross"]), expected.attention.cross, rtol=0, atol=1e-5)
 
 
-def test_a_translation_that_is_given(heedful: Program, tiny_run: Path, tmp_path: Path) -> None:
+def test_given_translation(heedful: Program, tiny_run: Path, tmp_path: Path) -> None:
     assert heedful("attend", tiny_run, "a b c", "--target", "c b", "--out", tmp_path / "data.json").code == 0
     (content,) = json.loads((tmp_path / "data.json").read_text(encoding="utf-8"))["sentences"]
     assert content["target_text"] == "c b"
@@ -34,14 +34,14 @@ def test_a_translation_that_is_given(heedful: Program, tiny_run: Path, tmp_path:
 
 
 @pytest.mark.parametrize("name", ["page.html", "figure.png", "figure.svg"])
-def test_pages_and_pictures(heedful: Program, model: Path, tmp_path: Path, name: str) -> None:
+def test_page_and_figure_formats(heedful: Program, model: Path, tmp_path: Path, name: str) -> None:
     if name != "page.html":
         pytest.importorskip("matplotlib")
     assert heedful("attend", model, "a b c", "--target", "c b a", "--out", tmp_path / name).code == 0
     assert (tmp_path / name).stat().st_size > 5_000
 
 
-def test_every_sentence_or_the_chosen_one(heedful: Program, model: Path, tmp_path: Path) -> None:
+def test_all_sentences_or_the_selected_one(heedful: Program, model: Path, tmp_path: Path) -> None:
     assert heedful("attend", model, "a b. C d.", "--out", tmp_path / "all.json").code == 0
     assert heedful("attend", model, "a b. C d.", "--sentence", "2", "--out", tmp_path / "one.json").code == 0
     sentences, chosen = (
@@ -51,7 +51,7 @@ def test_every_sentence_or_the_chosen_one(heedful: Program, model: Path, tmp_pat
     assert chosen == sentences[1:]
 
 
-def test_a_figure_per_sentence(heedful: Program, model: Path, tmp_path: Path) -> None:
+def test_one_figure_per_sentence(heedful: Program, model: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     done = heedful("attend", model, "a b. C d.", "--out", tmp_path / "figure.png")
     assert done.out == f"{tmp_path / 'figure-1.png'}\n{tmp_path / 'figure-2.png'}\n"
@@ -60,7 +60,7 @@ def test_a_figure_per_sentence(heedful: Program, model: Path, tmp_path: Path) ->
     assert done.out == f"{tmp_path / 'chosen.png'}\n"
 
 
-def test_a_name_that_is_no_text_and_tokens_that_are_formulas(model: Path, tmp_path: Path) -> None:
+def test_non_utf8_file_name_and_tokens_that_look_like_formulas(model: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     out = os.fsencode(tmp_path) + b"/p\xff.png"
     call = [sys.executable, "-m", "heedful", "attend", model, "a $$ b $_$", "--target", "$$ $x$", "--out", out]

@@ -1,4 +1,4 @@
-"""What the commands print: results on standard output, and nothing else there."""
+"""Output of the commands: only results on standard output."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ import sacrebleu
 import safetensors.numpy
 
 import heedful as api
-import tasks
+import synthetic_tasks as tasks
 from heedful.decoding import searcher
-from tasks import Program
+from synthetic_tasks import Program
 
 LINES = ["a b c", "", "h g f e d", "b", "   ", "c c c c c c c c"]
 TEXT = "".join(f"{line}\n" for line in LINES)
@@ -41,7 +41,7 @@ def expected(translator: api.Translator) -> list[api.Translation]:
 ENGINE = "engine heedful: faster in batches\n"
 
 
-def test_a_line_in_a_line_out(heedful: Program, model: Path, expected: list[api.Translation]) -> None:
+def test_one_line_in_one_line_out(heedful: Program, model: Path, expected: list[api.Translation]) -> None:
     outcome = heedful("translate", model, stdin=TEXT.encode())
     assert (outcome.code, outcome.err) == (0, ENGINE)
     assert outcome.out.split("\n") == [*(one.text for one in expected), ""]
@@ -58,11 +58,11 @@ def test_a_line_in_a_line_out(heedful: Program, model: Path, expected: list[api.
     ],
     ids=["crlf", "bom", "no last newline"],
 )
-def test_line_ends_and_marks_make_no_difference(heedful: Program, model: Path, stdin: bytes) -> None:
+def test_line_endings_and_byte_order_mark_are_ignored(heedful: Program, model: Path, stdin: bytes) -> None:
     assert heedful("translate", model, stdin=stdin) == heedful("translate", model, stdin=TEXT.encode())
 
 
-def test_no_lines_no_output(heedful: Program, model: Path) -> None:
+def test_empty_input_gives_empty_output(heedful: Program, model: Path) -> None:
     assert heedful("translate", model, stdin=b"") == (0, "", "")
     assert heedful("translate", model, stdin=b"\n\n") == (0, "\n\n", ENGINE)
 
@@ -72,7 +72,7 @@ def test_only_newlines_end_a_line(heedful: Program, model: Path) -> None:
     assert outcome.out.count("\n") == 1
 
 
-def test_order_is_kept_over_many_batches(heedful: Program, model: Path, translator: api.Translator) -> None:
+def test_order_is_kept_across_batches(heedful: Program, model: Path, translator: api.Translator) -> None:
     lines = [source for source, _ in tasks.pairs(tasks.copy, range(1_100), shortest=1, longest=5)]
     outcome = heedful("translate", model, "--beam", "1", stdin="\n".join(lines).encode())
     found = outcome.out.removesuffix("\n").split("\n")
@@ -81,7 +81,7 @@ def test_order_is_kept_over_many_batches(heedful: Program, model: Path, translat
         assert found[index] == translator.translate(lines[index], beam=1).text
 
 
-def test_files_instead_of_streams(heedful: Program, model: Path, tmp_path: Path) -> None:
+def test_input_and_output_files(heedful: Program, model: Path, tmp_path: Path) -> None:
     (tmp_path / "in.gz").write_bytes(gzip.compress(TEXT.encode()))
     outcome = heedful("translate", model, "--input", tmp_path / "in.gz", "--output", tmp_path / "out")
     assert outcome == (0, "", ENGINE)
@@ -94,14 +94,14 @@ def test_output_may_be_a_device(heedful: Program, model: Path) -> None:
     assert Path("/dev/null").is_char_device()
 
 
-def test_scores_come_before_the_text(heedful: Program, model: Path, expected: list[api.Translation]) -> None:
+def test_scores_precede_the_text(heedful: Program, model: Path, expected: list[api.Translation]) -> None:
     outcome = heedful("translate", model, "--scores", stdin=TEXT.encode())
     rows = [line.split("\t") for line in outcome.out.removesuffix("\n").split("\n")]
     assert [row[1] for row in rows] == [one.text for one in expected]
     assert [float(row[0]) for row in rows] == pytest.approx([one.score for one in expected], abs=1e-4)
 
 
-def test_n_best_gives_k_lines_a_source(heedful: Program, model: Path, translator: api.Translator) -> None:
+def test_n_best_gives_k_lines_per_source(heedful: Program, model: Path, translator: api.Translator) -> None:
     outcome = heedful("translate", model, "--n-best", "3", stdin=TEXT.encode())
     rows = [line.split("\t") for line in outcome.out.removesuffix("\n").split("\n")]
     assert [int(row[0]) for row in rows] == [number for number in range(1, 7) for _ in range(3)]
@@ -130,13 +130,13 @@ def test_search_options_reach_the_search(heedful: Program, model: Path, translat
 
 
 @pytest.mark.parametrize("which", ["averaged", "best", "last"])
-def test_a_run_serves_as_a_model(heedful: Program, tiny_run: Path, which: str) -> None:
+def test_run_directory_is_accepted_as_model(heedful: Program, tiny_run: Path, which: str) -> None:
     chosen = api.load(tiny_run, checkpoint=which, device="cpu").translate("a b c d")
     outcome = heedful("translate", tiny_run, "--checkpoint", which, stdin=b"a b c d\n")
     assert outcome == (0, f"{chosen.text}\n", ENGINE)
 
 
-def test_too_long_a_line_is_translated_in_parts_and_said_so(
+def test_too_long_line_is_translated_in_parts_with_a_warning(
     heedful: Program, model: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     outcome = heedful("translate", model, "--beam", "1", stdin=b"a\n" + b"a b c d " * 20 + b"\n")
@@ -148,7 +148,7 @@ def test_too_long_a_line_is_translated_in_parts_and_said_so(
 SEVERAL = ["A b c. D e!  F g", "H g f.", "", "A b.\tC d. " * 30]
 
 
-def test_a_line_of_several_sentences_is_translated_by_sentence(
+def test_line_with_several_sentences_is_translated_sentence_by_sentence(
     heedful: Program, model: Path, translator: api.Translator
 ) -> None:
     outcome = heedful("translate", model, "--scores", stdin="".join(f"{line}\n" for line in SEVERAL).encode())
@@ -160,13 +160,13 @@ def test_a_line_of_several_sentences_is_translated_by_sentence(
     assert rows[3][1] == " ".join(["\t".join(pair)] * 30)
 
 
-def test_a_carriage_return_in_a_line_is_a_space_in_its_translation(heedful: Program, model: Path) -> None:
+def test_carriage_return_becomes_a_space(heedful: Program, model: Path) -> None:
     outcome = heedful("translate", model, stdin=b"a b\rc d\n")
     assert outcome.out.count("\n") == 1
     assert "\r" not in outcome.out
 
 
-def test_typed_lines_are_answered_in_a_file_without_prompts_in_it(
+def test_prompt_is_not_written_to_redirected_output(
     model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     class Terminal(io.TextIOWrapper):
@@ -179,7 +179,7 @@ def test_typed_lines_are_answered_in_a_file_without_prompts_in_it(
     assert main(["translate", str(model), "--engine", "heedful"]) == 0  # this process has translated with it
     out, err = capsys.readouterr()
     assert out.count("\n") == 3
-    assert "Ctrl-D ends" in err
+    assert "Press Ctrl-D to quit" in err
     assert "> " not in out
 
 
@@ -218,7 +218,7 @@ def evaluated(corpus: dict[str, str]) -> tuple[str, ...]:
     return ("--source", corpus["data.valid_source"], "--reference", corpus["data.valid_target"])
 
 
-def test_evaluate_is_what_sacrebleu_says(heedful: Program, model: Path, corpus: dict[str, str], tmp_path: Path) -> None:
+def test_evaluate_matches_sacrebleu(heedful: Program, model: Path, corpus: dict[str, str], tmp_path: Path) -> None:
     arguments = ("evaluate", model, *evaluated(corpus), "--output", tmp_path / "hypotheses")
     outcome = heedful(*arguments, "--json")
     assert (outcome.code, outcome.err) == (0, "")
@@ -234,8 +234,8 @@ def test_evaluate_is_what_sacrebleu_says(heedful: Program, model: Path, corpus: 
         assert content[score.name.removesuffix("2")]["signature"] == str(metric.get_signature())
 
 
-def test_evaluate_is_translate_and_sacrebleu(heedful: Program, model: Path, tmp_path: Path) -> None:
-    """Of lines of several sentences too, through the program sacrebleu itself."""
+def test_evaluate_equals_translate_then_sacrebleu(heedful: Program, model: Path, tmp_path: Path) -> None:
+    """Also for lines with several sentences; uses the sacrebleu program."""
     (tmp_path / "source").write_text("".join(f"{line}\n" for line in SEVERAL), encoding="utf-8")
     (tmp_path / "reference").write_text("".join(f"{line[::-1]}\n" for line in SEVERAL), encoding="utf-8")
     outcome = heedful(
@@ -263,7 +263,7 @@ def test_evaluate_prints_scores_with_their_signatures(heedful: Program, model: P
 # score
 
 
-def test_score_lines_and_the_perplexity(
+def test_score_prints_log_probabilities_and_perplexity(
     heedful: Program, model: Path, corpus: dict[str, str], translator: api.Translator
 ) -> None:
     sides = corpus["data.valid_source"], corpus["data.valid_target"]
@@ -280,7 +280,7 @@ def test_score_lines_and_the_perplexity(
     assert int(found[2]) == tokens
 
 
-def test_score_agrees_with_the_search(heedful: Program, model: Path, tmp_path: Path) -> None:
+def test_score_agrees_with_beam_search(heedful: Program, model: Path, tmp_path: Path) -> None:
     """A translation's score at alpha 0 is its log-probability."""
     (tmp_path / "s").write_text("a b c\nd e\n")
     (tmp_path / "t").write_text(heedful("translate", model, "--input", tmp_path / "s").out)
@@ -296,7 +296,7 @@ def test_score_agrees_with_the_search(heedful: Program, model: Path, tmp_path: P
 # average
 
 
-def test_average_is_the_mean_of_the_newest(heedful: Program, own_run: Path, tmp_path: Path) -> None:
+def test_average_is_the_mean_of_the_newest_checkpoints(heedful: Program, own_run: Path, tmp_path: Path) -> None:
     outcome = heedful("average", own_run, "--last", "2", "--out", tmp_path / "mean")
     assert outcome == (0, f"{tmp_path / 'mean'}\n", "")
     files = [
@@ -311,7 +311,7 @@ def test_average_is_the_mean_of_the_newest(heedful: Program, own_run: Path, tmp_
     assert heedful("translate", tmp_path / "mean", stdin=b"a b\n").code == 0
 
 
-def test_average_of_valid_ones_replaces_an_older_model(
+def test_average_skips_invalid_checkpoints_and_replaces_an_older_model(
     heedful: Program, own_run: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     heedful("average", own_run, "--last", "3", "--out", tmp_path / "mean")
@@ -323,7 +323,7 @@ def test_average_of_valid_ones_replaces_an_older_model(
     assert all(np.array_equal(files[0][name], files[1][name]) for name in files[0])
 
 
-def test_an_output_that_is_an_input_is_refused(heedful: Program, model: Path, tmp_path: Path) -> None:
+def test_output_equal_to_input_is_rejected(heedful: Program, model: Path, tmp_path: Path) -> None:
     source, link = tmp_path / "text.en", tmp_path / "link.en"
     source.write_text("a b\n", encoding="utf-8")
     link.symlink_to(source)

@@ -1,4 +1,4 @@
-"""`heedful train --dry-run`: what a training would need, on standard output; nothing is written."""
+"""`heedful train --dry-run` prints the cost of training and writes nothing."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import pytest
 import torch
 
 import heedful as api
-import tasks
+import synthetic_tasks as tasks
 from heedful import presets, recipes
 from heedful.config import Recipe
 from heedful.model.transformer import Transformer
 from heedful.training import hardware
-from tasks import Outcome, Program
+from synthetic_tasks import Outcome, Program
 
 RECIPES = Path(__file__).parents[2] / "recipes"
 PAPERS = ("wmt14-en-de-base", "wmt14-en-de-big", "wmt14-en-fr-base", "wmt14-en-fr-big")
@@ -29,13 +29,13 @@ measured = hardware.flops_per_second
 
 @pytest.fixture(autouse=True)
 def fast_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A GFLOP a second, without measuring; one test measures."""
+    """Assume 1 GFLOP/s instead of measuring; one test measures."""
     monkeypatch.setattr(hardware, "flops_per_second", lambda *_: 1e9)
 
 
 @pytest.fixture
 def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where temporary files go, and the working directory."""
+    """Directory for temporary files, and the working directory."""
     monkeypatch.chdir(tmp_path)
     place = tmp_path / "scratch"
     place.mkdir()
@@ -62,8 +62,8 @@ def with_memory(monkeypatch: pytest.MonkeyPatch, available: float) -> None:
     monkeypatch.setattr(hardware, "available_memory", lambda *_: int(available))
 
 
-def test_four_files_and_nothing_else(heedful: Program, corpus: dict[str, str], scratch: Path) -> None:
-    """The choices are those of `heedful train`, and so is the model; no --out is needed, and nothing is left behind."""
+def test_four_files_without_other_settings(heedful: Program, corpus: dict[str, str], scratch: Path) -> None:
+    """Settings and model are those of `heedful train`; no --out is needed and no file is left."""
     before = contents(scratch.parent)
     outcome = heedful("train", *tasks.file_options(corpus), "--dry-run", "--set", "training.steps=1")
     assert outcome.code == 0, outcome.err
@@ -76,10 +76,10 @@ def test_four_files_and_nothing_else(heedful: Program, corpus: dict[str, str], s
     run = api.train(out=scratch.parent / "run", overrides={**corpus, "training.steps": 1, "training.threads": 1})
     assert count(found["parameters"]) == api.load(run.path).model.transformer.parameter_count()
     assert count(found["target tokens per step"]) == run.progress.tokens  # the corpus is a single batch
-    assert "the text's own batches" in found["FLOPs a step, counted"]
+    assert "from the batches of the corpus" in found["FLOPs per step, counted"]
 
 
-def test_a_run_that_has_begun_is_not_touched(heedful: Program, tiny_run: Path) -> None:
+def test_existing_run_is_not_modified(heedful: Program, tiny_run: Path) -> None:
     before = contents(tiny_run)
     outcome = heedful("train", "--out", tiny_run, "--dry-run", "--set", "training.steps=1000000000")
     assert outcome.code == 0, outcome.err
@@ -91,7 +91,7 @@ def test_a_run_that_has_begun_is_not_touched(heedful: Program, tiny_run: Path) -
     assert "was started with other settings: model.d_ff was 32, now 64" in refused.err
 
 
-def test_fine_tuning_has_the_shape_of_the_first_model(
+def test_fine_tuning_uses_the_shape_of_the_initial_model(
     heedful: Program, model: Path, corpus: dict[str, str], scratch: Path
 ) -> None:
     outcome = heedful("train", *tasks.file_options(corpus), "--init", model, "--dry-run")
@@ -99,7 +99,7 @@ def test_fine_tuning_has_the_shape_of_the_first_model(
     assert count(figures(outcome)["parameters"]) == api.load(model).model.transformer.parameter_count()
 
 
-def test_a_preset_with_files(heedful: Program, corpus: dict[str, str], scratch: Path) -> None:
+def test_preset_with_files(heedful: Program, corpus: dict[str, str], scratch: Path) -> None:
     options = ("--preset", "base", "--set", "data.vocab_size=300")
     outcome = heedful("train", *tasks.file_options(corpus), *options, "--dry-run")
     assert outcome.code == 0, outcome.err
@@ -112,7 +112,7 @@ def test_a_preset_with_files(heedful: Program, corpus: dict[str, str], scratch: 
 GONE = {f"data.{key}": "/nowhere/text" for key in ("source", "target", "valid_source", "valid_target")}
 
 
-def test_without_data_where_the_settings_say_all(heedful: Program, scratch: Path) -> None:
+def test_missing_data_with_complete_settings(heedful: Program, scratch: Path) -> None:
     options = tasks.set_options({**tasks.TINY, **GONE})
     outcome = heedful("train", "--dry-run", "--source", "/nowhere/text", *options)
     assert outcome.code == 0, outcome.err
@@ -126,7 +126,7 @@ def test_without_data_where_the_settings_say_all(heedful: Program, scratch: Path
 
 @pytest.mark.parametrize("key", ["data.vocab_size", "model.d_model", "training.steps", "training.batch_tokens"])
 @pytest.mark.parametrize("tokenizer", [{}, {"data.tokenizer": "/nowhere/tokenizer.model"}])
-def test_without_data_where_something_is_to_be_chosen_from_it(
+def test_missing_data_with_settings_left_to_autoconfig(
     heedful: Program, scratch: Path, key: str, tokenizer: dict[str, str]
 ) -> None:
     given = {name: value for name, value in {**tasks.TINY, **GONE, **tokenizer}.items() if name != key}
@@ -135,7 +135,7 @@ def test_without_data_where_something_is_to_be_chosen_from_it(
     assert f"{key} would be chosen from the text, but these files are missing: /nowhere/text" in outcome.err
 
 
-def test_wrong_settings_are_wrong_here_too(heedful: Program, scratch: Path) -> None:
+def test_invalid_settings_are_rejected_by_dry_run(heedful: Program, scratch: Path) -> None:
     options = tasks.set_options({**tasks.TINY, **GONE, "model.h": 5})
     outcome = heedful("train", "--dry-run", "--source", "/nowhere/text", *options)
     assert (outcome.code, outcome.out) == (2, "")
@@ -145,7 +145,7 @@ def test_wrong_settings_are_wrong_here_too(heedful: Program, scratch: Path) -> N
 
 
 def settings_in(message: str) -> list[str]:
-    """The first change that a refusal proposes, as options."""
+    """Return the first change that the error message suggests, as options."""
     first = message.split("What would fit: ")[1].split("; or ")[0]
     found = re.findall(r'((?:training|data|model)\.\w+) = ("?\w+"?)', first)
     assert found, message
@@ -153,19 +153,19 @@ def settings_in(message: str) -> list[str]:
 
 
 @pytest.mark.parametrize("available", [17e9, 8e9, 4.5e9])
-def test_what_does_not_fit_is_refused_with_what_would(
+def test_run_beyond_memory_is_rejected_with_advice(
     heedful: Program, scratch: Path, monkeypatch: pytest.MonkeyPatch, available: float
 ) -> None:
-    """Base with 25,000 tokens at once; the change that the refusal names is tried, and fits."""
+    """The base model with batches of 25,000 tokens: the suggested change fits."""
     with_memory(monkeypatch, available)
     monkeypatch.setattr(hardware, "flops_per_second", lambda *_: pytest.fail("measured for nothing"))
     whole = ("--set", "training.batch_tokens=25000", "--set", "training.accumulate=1")
     refused = heedful("train", RECIPES / "wmt14-en-de-base.toml", "--dry-run", *whole)
     assert refused.code == 4
-    needed = figures(refused)["memory, in all"]
+    needed = figures(refused)["memory, total"]
     assert float(needed.split()[0]) * 1e9 > available
     assert f"{needed} of memory needed, {available / 1e9:.2f} GB available (cpu)" in refused.err
-    assert "time, estimated" not in refused.out
+    assert "estimated time" not in refused.out
     monkeypatch.setattr(hardware, "flops_per_second", lambda *_: 1e9)
     advice = settings_in(refused.err)
     fitting = heedful("train", RECIPES / "wmt14-en-de-base.toml", "--dry-run", *whole, *advice)
@@ -174,7 +174,7 @@ def test_what_does_not_fit_is_refused_with_what_would(
     assert int(parts["training.batch_tokens"]) * int(parts["training.accumulate"]) == pytest.approx(25_000, rel=0.01)
 
 
-def test_a_model_that_fits_with_no_batch_is_refused(
+def test_model_too_large_for_any_batch_is_rejected(
     heedful: Program, scratch: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with_memory(monkeypatch, 1.1e9)
@@ -184,9 +184,7 @@ def test_a_model_that_fits_with_no_batch_is_refused(
     assert "Choose a smaller model" in refused.err
 
 
-def test_a_machine_that_does_not_say_its_memory(
-    heedful: Program, scratch: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unknown_memory_size(heedful: Program, scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hardware, "available_memory", lambda *_: None)
     outcome = heedful("train", RECIPES / "wmt14-en-de-base.toml", "--dry-run")
     assert outcome.code == 0
@@ -198,7 +196,7 @@ def recipe_of(name: str) -> Recipe:
 
 
 @pytest.mark.parametrize("name", PAPERS)
-def test_the_papers_recipes_are_the_presets_and_sections_5_and_6_1(name: str) -> None:
+def test_paper_recipes_match_presets_and_sections_5_and_6_1(name: str) -> None:
     recipe, (_, _, languages, size) = recipe_of(name), name.split("-")
     preset = presets.named(size)
     dropout = 0.3 if (languages, size) == ("de", "big") else 0.1
@@ -214,7 +212,7 @@ def test_the_papers_recipes_are_the_presets_and_sections_5_and_6_1(name: str) ->
 
 
 @pytest.mark.parametrize("name", PAPERS)
-def test_the_papers_recipes_dry_run_on_an_ordinary_machine(
+def test_paper_recipes_dry_run_on_an_ordinary_machine(
     heedful: Program, scratch: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     with_memory(monkeypatch, 8e9)
@@ -232,13 +230,13 @@ def test_the_papers_recipes_dry_run_on_an_ordinary_machine(
     assert found["FLOPs of the run, the paper's estimate"].split()[0] == ("2.3e19" if big else "3.3e18")
     assert found["data not found here"].startswith(f"{scratch}/data/wmt14/")
     seconds = counted / 1e9
-    assert found["time, estimated"].startswith(f"{seconds / (365 * 86_400):,.0f}"[:2])
+    assert found["estimated time"].startswith(f"{seconds / (365 * 86_400):,.0f}"[:2])
     memory = [float(found[f"memory, {part}"].split()[0]) for part in ("weights", "gradients", "Adam's two moments")]
     assert memory == pytest.approx([built * size / 1e9 for size in (4, 4, 8)], abs=0.01)
     assert list(scratch.iterdir()) == []
 
 
-def test_the_speed_is_measured(heedful: Program, tiny_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_speed_is_measured(heedful: Program, tiny_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hardware, "flops_per_second", functools.partial(measured, seconds=0.1))
     outcome = heedful("train", "--out", tiny_run, "--dry-run")
     assert outcome.code == 0, outcome.err

@@ -8,13 +8,15 @@ from pathlib import Path
 import pytest
 
 import heedful as api
-from tasks import Program
+from synthetic_tasks import Program
 
 LINES = ["a b c", "h g f e d", "b"]
 
 
 @pytest.mark.parametrize(("tool", "name"), [("ctranslate2", "ct2"), ("argos", "en_de.argosmodel"), ("marian", "hf")])
-def test_every_format_from_a_run(heedful: Program, tiny_run: Path, tmp_path: Path, tool: str, name: str) -> None:
+def test_every_format_exports_from_a_run(
+    heedful: Program, tiny_run: Path, tmp_path: Path, tool: str, name: str
+) -> None:
     if tool != "marian":
         pytest.importorskip("ctranslate2")
     languages = [] if tool == "ctranslate2" else ["--languages", "en", "de"]
@@ -23,8 +25,10 @@ def test_every_format_from_a_run(heedful: Program, tiny_run: Path, tmp_path: Pat
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
-def test_nothing_is_replaced(heedful: Program, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not even what has the names of our files: it may have been trained on."""
+def test_existing_output_is_not_replaced(
+    heedful: Program, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even files that heedful wrote, because they may have been fine-tuned since."""
     assert heedful("export", model, "--to", "marian", "--out", tmp_path / "hf").code == 0
     again = heedful("export", model, "--to", "marian", "--out", tmp_path / "hf")
     assert (again.code, "exists" in again.err) == (2, True)
@@ -34,7 +38,7 @@ def test_nothing_is_replaced(heedful: Program, model: Path, tmp_path: Path, monk
         assert heedful("export", model, "--to", "marian", "--out", here).code == 2
 
 
-def test_ctranslate2_says_what_heedful_says(heedful: Program, model: Path, tmp_path: Path) -> None:
+def test_ctranslate2_translates_like_heedful(heedful: Program, model: Path, tmp_path: Path) -> None:
     ctranslate2 = pytest.importorskip("ctranslate2")
     import sentencepiece
 
@@ -49,7 +53,7 @@ def test_ctranslate2_says_what_heedful_says(heedful: Program, model: Path, tmp_p
         assert processor.decode(found.hypotheses[0]) == ours.translate(line, beam=1).text
 
 
-def test_to_marian_and_back(heedful: Program, model: Path, tmp_path: Path) -> None:
+def test_marian_round_trip(heedful: Program, model: Path, tmp_path: Path) -> None:
     assert heedful("export", model, "--to", "marian", "--out", tmp_path / "hf").code == 0
     done = heedful("import", tmp_path / "hf", "--from", "marian", "--out", tmp_path / "back")
     assert (done.code, done.out, done.err) == (0, f"{tmp_path / 'back'}\n", "")
@@ -66,7 +70,7 @@ def test_to_marian_and_back(heedful: Program, model: Path, tmp_path: Path) -> No
         (["--to", "marian", "--out", "x", "--quantization", "int8"], "--quantization is for ctranslate2"),
         (["--to", "ctranslate2", "--out", "x", "--languages", "en", "de"], "--languages is for argos and marian"),
         (["--to", "marian", "--out", "x", "--languages", "\udcff", "de"], r'"\udcff" is not a language code'),
-        (["--to", "argos", "--out", "full/file/x.argosmodel", "--languages", "en", "de"], "cannot be written"),
+        (["--to", "argos", "--out", "full/file/x.argosmodel", "--languages", "en", "de"], "Cannot write"),
         (["--to", "argos", "--out", "x.argosmodel"], "named by its languages"),
         (["--to", "ctranslate2", "--out", "full"], "exists. Choose another name"),
         (["--to", "marian", "--out", "full/file"], "exists. Choose another name"),
@@ -87,7 +91,7 @@ def test_wrong_usage(
     assert (tmp_path / "full" / "file").read_text() == "mine"
 
 
-def test_no_model_and_no_package(
+def test_missing_model_and_missing_package(
     heedful: Program, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     missing = heedful("export", tmp_path / "none", "--to", "marian", "--out", tmp_path / "x")
@@ -97,14 +101,14 @@ def test_no_model_and_no_package(
     assert (without.code, "heedful[export]" in without.err) == (2, True)
 
 
-def test_what_cannot_be_imported(heedful: Program, model: Path, tmp_path: Path) -> None:
+def test_invalid_imports(heedful: Program, model: Path, tmp_path: Path) -> None:
     ours = heedful("import", model, "--from", "marian", "--out", tmp_path / "x")
     assert (ours.code, "model_type" in ours.err) == (3, True)
     empty = heedful("import", tmp_path, "--from", "marian", "--out", tmp_path / "x")
     assert (empty.code, "has no config.json" in empty.err) == (3, True)
     nothing = heedful("import", tmp_path / "none", "--from", "marian", "--out", tmp_path / "x")
-    assert (nothing.code, "There is no directory" in nothing.err) == (3, True)
+    assert (nothing.code, "does not exist" in nothing.err) == (3, True)
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").write_text("mine")
     full = heedful("import", model, "--from", "marian", "--out", tmp_path / "full")
-    assert (full.code, "heedful replaces only what it wrote" in full.err) == (2, True)
+    assert (full.code, "heedful replaces only directories that it wrote" in full.err) == (2, True)

@@ -1,4 +1,4 @@
-"""`heedful info`: one screen for a person, everything as JSON, for models, runs at any stage and presets."""
+"""`heedful info` as text and JSON, for models, presets and runs at any stage."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import safetensors.numpy
 
-from tasks import Program
+from synthetic_tasks import Program
 
 SCREEN = 24  # lines of a terminal
 
@@ -75,13 +75,13 @@ def test_a_run_without_a_model_yet(heedful: Program, own_run: Path) -> None:
     assert lines["next"].startswith(f"heedful train {own_run}/config.toml --out {own_run}")
 
 
-def test_a_run_that_has_only_its_recipe(heedful: Program, own_run: Path, tmp_path: Path) -> None:
+def test_run_with_only_a_recipe(heedful: Program, own_run: Path, tmp_path: Path) -> None:
     (tmp_path / "begun").mkdir()
     shutil.copy(own_run / "config.toml", tmp_path / "begun")
     assert lines_of(heedful, tmp_path / "begun")["training"] == "unfinished: step 0 of 12"
 
 
-def test_a_run_whose_patience_is_used_up_is_finished(heedful: Program, own_run: Path) -> None:
+def test_run_stopped_early_is_finished(heedful: Program, own_run: Path) -> None:
     config = own_run / "config.toml"
     config.write_text(
         re.sub(r"(?m)^(steps|patience) = .*", r"\1 = 2", config.read_text()).replace("steps = 2", "steps = 99")
@@ -93,7 +93,7 @@ def test_a_run_whose_patience_is_used_up_is_finished(heedful: Program, own_run: 
         assert lines_of(heedful, own_run)["training"].startswith(f"{state}: step {3 * count} of 99")
 
 
-def test_a_validation_that_was_not_finite(heedful: Program, own_run: Path) -> None:
+def test_non_finite_validation(heedful: Program, own_run: Path) -> None:
     entry = {"step": 6, "kind": "valid", "loss": None, "nll": None, "perplexity": None, "bleu": 0.0, "seconds": 1.0}
     (own_run / "log.jsonl").write_text(json.dumps(entry) + "\n")
     assert "loss not finite" in lines_of(heedful, own_run)["last"]
@@ -127,11 +127,11 @@ def test_the_page_of_a_run_that_has_just_begun(heedful: Program, own_run: Path, 
     assert heedful("info", own_run, "--out", tmp_path / "page.html").code == 0
 
 
-def test_pages_are_of_runs_and_are_html(heedful: Program, tiny_run: Path, model: Path, tmp_path: Path) -> None:
+def test_page_requires_a_run_and_an_html_name(heedful: Program, tiny_run: Path, model: Path, tmp_path: Path) -> None:
     for arguments in ([model, "--out", tmp_path / "page.html"], ["--preset", "base", "--out", tmp_path / "page.html"]):
         outcome = heedful("info", *arguments)
         assert (outcome.code, outcome.out) == (2, "")
-        assert "give a RUN" in outcome.err
+        assert "--out requires a run" in outcome.err
     outcome = heedful("info", tiny_run, "--out", tmp_path / "page.pdf")
     assert (outcome.code, outcome.out) == (2, "")
     assert "must end in .html" in outcome.err

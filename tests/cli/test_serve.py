@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-import tasks
+import synthetic_tasks as tasks
 from heedful.cli.main import main
 from heedful.training.run import train
 
@@ -30,7 +30,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_it_translates_until_it_is_told_to_stop(run: Path, number: signal.Signals) -> None:
+def test_serves_until_terminated(run: Path, number: signal.Signals) -> None:
     program = [sys.executable, "-m", "heedful", "serve", str(run), "--port", "0"]
     process = subprocess.Popen(program, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stderr is not None
@@ -53,13 +53,13 @@ def test_it_translates_until_it_is_told_to_stop(run: Path, number: signal.Signal
     assert found[1] == ""
 
 
-def test_a_model_in_training_knows_its_languages(run: Path) -> None:
+def test_languages_of_an_unfinished_run(run: Path) -> None:
     text = json.loads((run / "model" / "config.json").read_text(encoding="utf-8"))["text"]
     assert text["source_profile"]
     assert text["target_profile"]
 
 
-def test_a_port_that_is_taken(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_port_in_use(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         assert main(["serve", str(run), "--port", str(port)]) == 4
@@ -89,17 +89,17 @@ def test_wrong_options(run: Path, options: list[str], capsys: pytest.CaptureFixt
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
-def test_a_limit_that_is_misspelt(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_misspelt_limit(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["serve", str(run), "--limit", "charcters=5"]) == 2
-    assert 'There is no limit "charcters". Did you mean "characters"?' in capsys.readouterr().err
+    assert 'Unknown limit "charcters". Did you mean "characters"?' in capsys.readouterr().err
 
 
-def test_an_address_of_another_machine(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_address_of_another_machine(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["serve", str(run), "--host", "192.0.2.1", "--port", "0"]) == 4
     assert "Choose an address of this machine with `--host`" in capsys.readouterr().err
 
 
-def test_the_options_reach_the_server(run: Path, tmp_path: Path) -> None:
+def test_options_reach_the_server(run: Path, tmp_path: Path) -> None:
     (tmp_path / "keys").write_text("secret\n")
     options = ["--api-keys", str(tmp_path / "keys"), "--rate-limit", "5", "--limit", "characters=3"]
     options += ["--allowed-host", "mt.example.org", "--cors-origin", "https://app.example", "--trusted-proxy", "::1"]
@@ -142,7 +142,7 @@ def test_two_models_of_one_pair(run: Path) -> None:
     assert main(["serve", str(run), str(run), "--port", "0"]) == 2
 
 
-def test_without_the_extra(run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_serve_extra(run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     for name in [name for name in sys.modules if name.startswith("heedful.serving")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "fastapi", None)
@@ -170,8 +170,6 @@ def test_suggestions_are_written_to_the_file(run: Path, tmp_path: Path) -> None:
         process.communicate()
 
 
-def test_a_file_for_suggestions_that_cannot_be_written(
-    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_suggestions_file_that_cannot_be_written(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["serve", str(run), "--port", "0", "--suggestions", str(tmp_path)]) == 4
     assert "Is a directory. Choose another file." in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""`heedful train`: by files or by a recipe; the run's path on standard output, and nothing else there."""
+"""`heedful train` from files and recipes; standard output has only the run's path."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 import heedful as api
-import tasks
-from tasks import Program
+import synthetic_tasks as tasks
+from synthetic_tasks import Program
 
 
-def test_train_by_files_prints_the_run_alone(heedful: Program, corpus: dict[str, str], tmp_path: Path) -> None:
+def test_train_from_files_prints_only_the_run(heedful: Program, corpus: dict[str, str], tmp_path: Path) -> None:
     settings = tasks.set_options({**tasks.TINY, "training.steps": 2})
     outcome = heedful("train", *tasks.file_options(corpus), "--out", tmp_path / "run", *settings)
     assert (outcome.code, outcome.out) == (0, f"{tmp_path / 'run'}\n")
@@ -33,7 +33,7 @@ def test_train_by_files_prints_the_run_alone(heedful: Program, corpus: dict[str,
     assert "at step 2 of 3" in more.err
 
 
-def test_train_by_a_recipe_with_its_data_elsewhere(
+def test_train_from_a_recipe_with_data_root(
     heedful: Program, tiny_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -50,7 +50,7 @@ def test_train_by_a_recipe_with_its_data_elsewhere(
     assert str(root / "train.src") in resolved
 
 
-def test_train_with_a_preset_a_table_and_gz(heedful: Program, tmp_path: Path) -> None:
+def test_train_with_preset_tsv_and_gz(heedful: Program, tmp_path: Path) -> None:
     pairs = tasks.pairs(tasks.copy, range(30))
     table = "".join(f"{source}\t{target}\n" for source, target in pairs)
     (tmp_path / "train.tsv.gz").write_bytes(gzip.compress(table.encode()))
@@ -66,7 +66,7 @@ def test_train_with_a_preset_a_table_and_gz(heedful: Program, tmp_path: Path) ->
     assert (shape.N, shape.d_model, shape.d_ff, shape.h) == (2, 128, 64, 4)
 
 
-def test_train_from_a_model(heedful: Program, model: Path, corpus: dict[str, str], tmp_path: Path) -> None:
+def test_fine_tune_a_model(heedful: Program, model: Path, corpus: dict[str, str], tmp_path: Path) -> None:
     options = tasks.set_options({"training.steps": 1, "training.threads": 1})
     files = tasks.file_options(corpus)
     outcome = heedful("train", *files, "--out", tmp_path / "run", "--init", model, *options)
@@ -74,7 +74,7 @@ def test_train_from_a_model(heedful: Program, model: Path, corpus: dict[str, str
     assert (tmp_path / "run" / "tokenizer.model").read_bytes() == (model / "tokenizer.model").read_bytes()
 
 
-def test_a_signal_gives_its_exit_code(
+def test_signal_exit_code(
     heedful: Program, corpus: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from heedful.training.trainer import Trainer

@@ -1,4 +1,4 @@
-"""`heedful treebank`, and `heedful evaluate --trees`: from made-up trees to a parser and its score."""
+"""`heedful treebank` and `heedful evaluate --trees`: from synthetic trees to a scored parser."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 import heedful as api
-import tasks
+import synthetic_tasks as tasks
+from heedful.parsing.bracket_scores import score_outputs
 from heedful.parsing.linearization import linearize
-from heedful.parsing.scores import score_outputs
 from heedful.parsing.trees import read_trees
-from tasks import Program
+from synthetic_tasks import Program
 
 NOUNS, VERBS = "abcd", "efgh"
 
@@ -43,12 +43,12 @@ def write_treebank(top: Path, files: int, each: int) -> Path:
 
 @pytest.fixture
 def texts(heedful: Program, tmp_path: Path) -> Path:
-    """What the command makes of 20 files of two trees."""
+    """The output of the command for 20 files of two trees each."""
     assert heedful("treebank", write_treebank(tmp_path / "made", 20, 2), "--out", tmp_path / "texts").code == 0
     return tmp_path / "texts"
 
 
-def test_three_parts_of_whole_files(heedful: Program, tmp_path: Path) -> None:
+def test_splits_consist_of_whole_files(heedful: Program, tmp_path: Path) -> None:
     top = write_treebank(tmp_path / "made", 20, 2)
     outcome = heedful("treebank", top, "--out", tmp_path / "texts")
     assert (outcome.code, outcome.err) == (0, "")
@@ -73,7 +73,7 @@ def test_three_parts_of_whole_files(heedful: Program, tmp_path: Path) -> None:
     assert lines[2].endswith(f", {sum(len(tree.words) for tree in expected)} words")
 
 
-def test_a_second_time_replaces_the_first(heedful: Program, texts: Path, tmp_path: Path) -> None:
+def test_second_run_replaces_the_first(heedful: Program, texts: Path, tmp_path: Path) -> None:
     before = {path.name: path.read_bytes() for path in texts.iterdir()}
     assert heedful("treebank", tmp_path / "made", "--out", texts).code == 0
     assert {path.name: path.read_bytes() for path in texts.iterdir()} == before
@@ -83,7 +83,7 @@ def test_a_second_time_replaces_the_first(heedful: Program, texts: Path, tmp_pat
     assert sorted(path.name for path in tmp_path.iterdir()) == ["made", "texts"]
 
 
-def test_evaluate_scores_what_the_model_says(heedful: Program, model: Path, texts: Path, tmp_path: Path) -> None:
+def test_evaluate_scores_the_model_output(heedful: Program, model: Path, texts: Path, tmp_path: Path) -> None:
     """A model that has never seen a tree: every output is repaired, and still scored."""
     arguments = ("--source", texts / "test.words", "--reference", texts / "test.gold", "--beam", "1")
     outcome = heedful("evaluate", model, *arguments, "--trees", "--json", "--output", tmp_path / "parsed")
@@ -125,8 +125,8 @@ SETTINGS = {
 }
 
 
-def test_a_grammar_is_learnt(heedful: Program, tmp_path: Path) -> None:
-    """From brackets in files to brackets scored, on sentences that were never seen."""
+def test_grammar_is_learned(heedful: Program, tmp_path: Path) -> None:
+    """Train a parser end to end and score it on unseen sentences."""
     write_treebank(tmp_path / "made", 20, 100)
     texts = tmp_path / "texts"
     assert heedful("treebank", tmp_path / "made", "--out", texts).code == 0
@@ -145,10 +145,8 @@ def test_a_grammar_is_learnt(heedful: Program, tmp_path: Path) -> None:
     assert content["well_formed"] > 90
 
 
-def test_a_tree_is_of_a_whole_line(
-    heedful: Program, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Two sentences in one tree are one source: parts of it would be two trees."""
+def test_one_tree_per_line(heedful: Program, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two sentences in one tree are one source line, which must not be split."""
     (tmp_path / "words").write_text("abc efg . Bcd fgh .\n")
     tree = "( (S (S (NP (NN abc)) (VP (VB efg)) (. .)) (S (NP (NN Bcd)) (VP (VB fgh)) (. .))))\n"
     (tmp_path / "gold").write_text(tree)

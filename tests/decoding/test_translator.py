@@ -153,7 +153,7 @@ def test_a_lowercase_model_reads_lower_case(tokens: Tokenizer) -> None:
     assert make(tokens).translate("The CAT Sees") != lower
 
 
-def test_too_long_a_line_is_translated_in_parts_and_said_so(
+def test_too_long_line_is_translated_in_parts_with_a_warning(
     tokens: Tokenizer, caplog: pytest.LogCaptureFixture
 ) -> None:
     sentences = ["the cat sees a dog", "the bird hears the tree", "a big red house"]  # without ends: a long sentence
@@ -178,7 +178,7 @@ SEVERAL = "the cat sees.  A dog! The bird hears\ta tree. Big"
 SENTENCES = ["the cat sees.", "A dog!", "The bird hears\ta tree.", "Big"]
 
 
-def test_a_line_of_several_sentences_is_translated_by_sentence(translator: Translator) -> None:
+def test_line_with_several_sentences_is_translated_sentence_by_sentence(translator: Translator) -> None:
     line = translator.translate(SEVERAL)
     alone = translator.translate(SENTENCES)
     assert line.text == "{}  {} {} {}".format(*(one.text for one in alone))

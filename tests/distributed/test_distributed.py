@@ -21,7 +21,7 @@ import pytest
 import safetensors.torch
 import torch
 
-import tasks
+import synthetic_tasks as tasks
 from heedful.training.run import train
 
 pytestmark = pytest.mark.distributed

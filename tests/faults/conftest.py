@@ -1,4 +1,4 @@
-"""What the fault tests share: a finished reference run, counts, and the record of what came of them."""
+"""Shared fixtures of the fault tests: a finished reference run, counts, and the record of results."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Any
 sys.path.append(str(Path(__file__).parent.parent / "decoding"))
 
 import pytest
-import record
-import runs
+import reliability_record
+import tiny_runs
 
-import tasks
+import synthetic_tasks as tasks
 from heedful.text.languages import identify
 
-_results: list[record.Result] = []
+_results: list[reliability_record.Result] = []
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -40,7 +40,7 @@ def one_thread() -> Iterator[None]:
 
 @pytest.fixture
 def counted(request: pytest.FixtureRequest) -> Callable[[int, str], None]:
-    """`counted(20, "kills")`: how often the fault was there; it goes into docs/explanation/reliability.md."""
+    """Return `counted(20, "kills")`, which records how often a fault was injected."""
 
     def note(number: int, what: str) -> None:
         request.node.user_properties.append(("count", [number, what]))
@@ -50,26 +50,26 @@ def counted(request: pytest.FixtureRequest) -> Callable[[int, str], None]:
 
 @pytest.fixture(scope="session")
 def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished run that nothing happened to, in `run`, beside its text. To be read, not written."""
+    """A finished run without faults, in `run`, beside its text. Read-only."""
 
     def build(directory: Path) -> None:
-        runs.continued(directory / "run", {**tasks.tiny_corpus(directory / "text"), **runs.SETTINGS})
+        tiny_runs.continued(directory / "run", {**tasks.tiny_corpus(directory / "text"), **tiny_runs.SETTINGS})
 
     return tasks.once(tmp_path_factory, "reference", build) / "run"
 
 
 @pytest.fixture(scope="session")
 def settings(reference: Path) -> dict[str, Any]:
-    return {**tasks.corpus_in(reference.parent / "text"), **runs.SETTINGS}
+    return {**tasks.corpus_in(reference.parent / "text"), **tiny_runs.SETTINGS}
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     if report.when == "call" or report.outcome != "passed":
         counts = [(int(value[0]), str(value[1])) for name, value in report.user_properties if name == "count"]  # type: ignore[index]
-        _results.append(record.Result(report.nodeid, report.outcome, report.duration, tuple(counts)))
+        _results.append(reliability_record.Result(report.nodeid, report.outcome, report.duration, tuple(counts)))
 
 
 def pytest_sessionfinish() -> None:
-    """With HEEDFUL_RECORD=1 the results go into docs/; a worker of many leaves that to the one who started it."""
+    """Write the results to docs/ if HEEDFUL_RECORD=1; xdist workers leave this to the controller."""
     if os.environ.get("HEEDFUL_RECORD") and "PYTEST_XDIST_WORKER" not in os.environ:
-        record.keep(_results)
+        reliability_record.keep(_results)

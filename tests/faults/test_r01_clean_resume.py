@@ -1,4 +1,4 @@
-"""R1: a run that is resumed from any of its steps ends as one that was never stopped."""
+"""R1: a run resumed from any step ends like an uninterrupted one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import torch
 from events import count, forked
 from runs import SETTINGS, continued, copy_with, end_of, load_without_moments
 
-import tasks
+import synthetic_tasks as tasks
 from heedful.storage.run_directory import RunDirectory
 from heedful.training import checkpoints
 from heedful.training import trainer as trainer_module
@@ -48,7 +48,7 @@ def every(straight: Path) -> dict[str, Any]:
 
 
 def end(path: Path) -> dict[str, Any]:
-    """The end, without how many checkpoints there are: a copy has only those from where it went on."""
+    """Return the final state without the number of checkpoints, which differs in a resumed copy."""
     return {
         key: value
         for key, value in end_of(path, STEPS).items()

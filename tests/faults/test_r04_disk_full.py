@@ -1,4 +1,4 @@
-"""R4: a disk that is full at any write: what was saved is intact, nothing is left over, exit 4, and why."""
+"""R4: disk full at any write: saved data is intact, no leftovers, exit code 4 with the reason."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from events import count, forked, tap
-from runs import continued, copy_with, end_of, leftovers, sha256
+from fault_injection import count, forked, tap
+from tiny_runs import continued, copy_with, end_of, leftovers, sha256
 
-import tasks
-from heedful import files
+import synthetic_tasks as tasks
+from heedful import atomic_files
 from heedful.cli.main import main
 from heedful.storage.run_directory import RunDirectory
 from heedful.training import checkpoints
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.faults
 
 FROM = 12  # the checkpoint the runs go on from, four steps and two saves before their end
 WRITES = ("open", "write", "write half", "fsync", "mkdir", "rename", "replace", "exchange", "pwrite")
-MESSAGE = r"heedful: \S+ cannot be written: .* \((?:[\d,]+ bytes needed, )?[\d,]+ bytes free\)"
+MESSAGE = r"heedful: Cannot write \S+: .* \((?:[\d,]+ bytes needed, )?[\d,]+ bytes free\)"
 EVERY = count(4, 1)  # every fourth write, or each
 
 
@@ -121,8 +121,8 @@ def test_a_limit_of_the_system_itself(
 
 
 def test_control_without_cleaning_up(reference: Path, arguments: list[str], tmp_path: Path) -> None:
-    """A save that writes in place and turns no error into ours."""
-    from test_r02_kill import in_place
+    """A save that writes in place and does not convert errors."""
+    from test_r02_sigkill import in_place
 
     outcomes = []
     with pytest.MonkeyPatch.context() as patch:
@@ -137,7 +137,7 @@ def test_control_without_cleaning_up(reference: Path, arguments: list[str], tmp_
 
 def test_control_without_our_errors(reference: Path, arguments: list[str], tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(files, "DISK_ERRORS", set())
+        patch.setattr(atomic_files, "DISK_ERRORS", set())
         run = copy_with(reference, tmp_path / "run", FROM)
         code, said = command(run.path, arguments, 20)
     assert code != 4 or not re.search(MESSAGE, said), "path, needed and free bytes are not said"

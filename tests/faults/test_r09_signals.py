@@ -1,4 +1,4 @@
-"""R9: SIGTERM and SIGINT at any event save, exit within a step and a save, and the run goes on bit-identical."""
+"""R9: after SIGTERM or SIGINT at any event, the run saves, exits soon, and resumes bit for bit."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from events import Phases, count, forked
-from runs import continued, end_of, leftovers
+from fault_injection import Phases, count, forked
+from tiny_runs import continued, end_of, leftovers
 
-import tasks
+import synthetic_tasks as tasks
 from heedful.cli.main import main
 from heedful.storage.run_directory import RunDirectory
 from heedful.training.signals import StopRequest
@@ -24,7 +24,7 @@ PHASES = ("step", "save", "validation", "prune", "best")
 
 
 class Signalled(Phases):
-    """Raises a signal at an event, and writes down what still happens after it."""
+    """Raise a signal at an event, and record what happens after it."""
 
     def __init__(self, phase: str, visit: int, event: int, number: signal.Signals, after: Path) -> None:
         super().__init__(phase, visit, event, self._raise)

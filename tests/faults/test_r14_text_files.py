@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from events import count, forked
+from fault_injection import count, forked
 
 from heedful.cli.main import main
 from heedful.config import DataConfig
@@ -15,7 +15,7 @@ from heedful.data import store as store_module
 from heedful.data.store import write_store
 from heedful.errors import CorpusError
 from heedful.text.corpus import Corpus, Pair
-from heedful.text.lines import one_line, read_lines
+from heedful.text.text_files import one_line, read_lines
 from heedful.text.tokenizer import Tokenizer
 
 pytestmark = pytest.mark.faults

@@ -1,4 +1,4 @@
-"""R26: a line of many sentences comes back whole, and the same by the command line, the server and Python."""
+"""R26: a line of many sentences is translated completely, and equally by command line, server and Python."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from events import count
-from servers import server
+from fault_injection import count
+from server_process import server
 
-import tasks
-from engines import FirstSentence
+import synthetic_tasks as tasks
+from fake_engine import FirstSentenceEngine
 from heedful.cli.main import main
 from heedful.decoding import translator as module
 from heedful.decoding.search import Hypothesis
@@ -52,13 +52,13 @@ def speak_only_first_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
     """Decidable: of each segment the first sentence comes back, as it was."""
 
     def search(self: Translator, sources: list[list[int]], **_: Any) -> list[list[Hypothesis]]:
-        found = FirstSentence(self.model.tokenizer).search(sources, 1)
+        found = FirstSentenceEngine(self.model.tokenizer).search(sources, 1)
         return [[Hypothesis(tuple(ids), 0.0, 0.0) for ids in one] for one in found]
 
     monkeypatch.setattr(Translator, "search", search)
 
 
-def test_as_many_sentences_come_back(
+def test_number_of_sentences_is_kept(
     reference: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, counted: Callable[[int, str], None]
 ) -> None:
     lines = [line(length) for length in LENGTHS]
@@ -72,14 +72,14 @@ def test_as_many_sentences_come_back(
     counted(3 * sum(LENGTHS), "sentences")
 
 
-def test_three_ways_one_text(reference: Path, tmp_path: Path, counted: Callable[[int, str], None]) -> None:
-    """The model itself, whatever it says."""
+def test_cli_python_and_server_agree(reference: Path, tmp_path: Path, counted: Callable[[int, str], None]) -> None:
+    """With the real model, whatever its translations."""
     lines = [line(length) for length in LENGTHS[:7]]
     found = by_python(reference, lines)
     assert len(set(found)) == len(found), "otherwise nothing is compared"
     assert by_command(reference, lines, tmp_path) == found
     assert by_server(reference, lines, batch_seconds=None) == found
-    counted(len(lines), "lines by three ways")
+    counted(len(lines), "lines through three interfaces")
 
 
 def test_control_without_segmentation(reference: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""The real LibreTranslate and our packages for it. It has an environment of its own: `make formats`."""
+"""The real LibreTranslate, in its own environment (`make formats`), and exported packages for it."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def translated(packages: dict[str, Path], home: dict[str, str], tmp_path_factory
     """The lines translated by Argos Translate, with both packages installed."""
     lines = tmp_path_factory.mktemp("lines") / "lines.json"
     lines.write_text(json.dumps(LINES), encoding="utf-8")
-    script = Path(__file__).parent / "installed.py"
+    script = Path(__file__).parent / "argos_translate.py"
     both = [packages["en_de.argosmodel"], packages["de_en.argosmodel"]]
     done = subprocess.run(
         [THEIRS / "python", script, lines, *both], env=home, capture_output=True, text=True, timeout=120
@@ -94,7 +94,7 @@ def test_its_client_speaks_to_our_server(packages: dict[str, Path], home: dict[s
     """libretranslatepy, as it installs, and `heedful serve`."""
     with heedful_serve(packages["run"]) as address:
         said = subprocess.run(
-            [THEIRS / "python", Path(__file__).parent / "client.py", address, *SENTENCES],
+            [THEIRS / "python", Path(__file__).parent / "libretranslate_client.py", address, *SENTENCES],
             env=home, capture_output=True, text=True, timeout=60, check=True,
         )  # fmt: skip
     found = json.loads(said.stdout)

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import pytest
 
-import tasks
+import synthetic_tasks as tasks
 
 pytestmark = pytest.mark.formats
 DOCUMENT = Path(__file__).parents[2] / "docs" / "how-to" / "reverse-proxy.md"

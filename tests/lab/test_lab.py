@@ -1,4 +1,4 @@
-"""The experiments: what can be computed holds, what is trained runs, and a claim that fails is said to have failed."""
+"""The lab: computed claims hold, trained experiments run, and a failed claim is reported as such."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ matplotlib = pytest.importorskip("matplotlib")
 
 
 @pytest.mark.parametrize("experiment", [computed.scaling, computed.order, computed.shifts])
-def test_what_can_be_computed_holds(experiment: object, tmp_path: Path) -> None:
+def test_computed_experiments_confirm_their_claims(experiment: object, tmp_path: Path) -> None:
     assert experiment(Setting(tmp_path, quick=False)).held  # type: ignore[operator]
 
 
-def test_a_rotation_of_another_distance_is_no_shift(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_rotation_by_another_offset_is_detected(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The control: the same experiment can fail."""
     rotation = computed._rotation
     monkeypatch.setattr(computed, "_rotation", lambda k, d_model: rotation(k + 1, d_model))
@@ -43,7 +43,7 @@ def test_every_experiment_is_in_the_documentation() -> None:
     assert re.findall(r"^\| `([\w-]+)` \|", page, re.MULTILINE) == [one.name for one in EXPERIMENTS]
 
 
-def test_a_trained_one_quickly(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_trained_experiment_in_quick_mode(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["lab", "smoothing", "--quick", "--out", str(tmp_path)]) == 0
     printed = capsys.readouterr().out
     assert "| ε = 0.0 |" in printed
@@ -54,7 +54,7 @@ def test_a_trained_one_quickly(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "![smoothing](figure.svg)" in (tmp_path / "smoothing" / "report.md").read_text(encoding="utf-8")
 
 
-def test_a_name_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_experiment(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["lab", "smothing", "--out", str(tmp_path)]) == 2
     assert 'Did you mean "smoothing"?' in capsys.readouterr().err
 
@@ -87,9 +87,9 @@ def test_verdicts(judge: object, found: list[Trained], held: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("held", "said"), [(True, "as the paper says:"), (False, "not as the paper says:"), (None, "not judged:")]
+    ("held", "said"), [(True, "agrees with the paper:"), (False, "disagrees with the paper:"), (None, "not judged:")]
 )
-def test_a_report_says_what_came_out(held: bool | None, said: str) -> None:
+def test_report_states_the_result(held: bool | None, said: str) -> None:
     found = Finding(("a", "b"), [["1", "2"]], held, "because.", Curves([], "x", "y"))
     text = report(Experiment("name", "section 1", "A claim.", lambda _: found), found)
     assert f"\n{said} because." in text
@@ -97,7 +97,7 @@ def test_a_report_says_what_came_out(held: bool | None, said: str) -> None:
 
 
 def texts(figure: Curves | Bars, path: Path) -> list[str]:
-    """Everything that is written in a figure."""
+    """Return all text in a figure."""
     with matplotlib.rc_context({"svg.fonttype": "none"}):
         _draw(figure, path / "figure.svg")
     drawing = ElementTree.fromstring((path / "figure.svg").read_bytes())
@@ -127,13 +127,13 @@ def test_ticks_are_plain_numbers_where_values_can_be(figure: Curves, ticks: list
     assert not any("^" in text or "×" in text for text in written)  # 16, not 2^4
 
 
-def test_no_half_heads(tmp_path: Path) -> None:
+def test_head_counts_divide_d_model(tmp_path: Path) -> None:
     written = texts(Curves([Curve("a", [1, 2, 3], [10, 20, 30])], "heads", "y"), tmp_path)
     assert "1" in written
     assert "1.5" not in written
 
 
-def test_every_axis_of_what_can_be_computed_has_a_title(tmp_path: Path) -> None:
+def test_every_axis_of_computed_experiments_has_a_title(tmp_path: Path) -> None:
     for experiment in (computed.scaling, computed.order, computed.shifts):
         figure = experiment(Setting(tmp_path, quick=True)).figure
         assert {figure.x_label, figure.y_label} <= set(texts(figure, tmp_path))

@@ -10,7 +10,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch_twins import causal, randomised, small, twin_attention
+from torch_oracle import causal, randomised, small, twin_attention
 
 from heedful.model import attention as attention_module
 from heedful.model.attention import (

@@ -74,7 +74,7 @@ def test_rows_of_table_1(layer: str, operations: int, sequential: int, longest_p
 
 
 def test_what_section_4_concludes_from_table_1() -> None:
-    """Self-attention is cheaper than recurrence where n < d; a convolution is dearer than recurrence, by k."""
+    """Self-attention is cheaper than recurrence if n < d; a convolution is k times as expensive as recurrence."""
     for n in (10, 70, 511):
         assert table_1(SELF_ATTENTION, n, 512).operations < table_1(RECURRENT, n, 512).operations
     assert table_1(SELF_ATTENTION, 513, 512).operations > table_1(RECURRENT, 513, 512).operations

@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from torch_twins import randomised, small
+from torch_oracle import randomised, small
 
 from heedful.config import PAD, ModelConfig
 from heedful.model.dropout import dropout

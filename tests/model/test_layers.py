@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import Tensor
-from torch_twins import causal, randomised, small, twin_decoder_layer, twin_encoder_layer
+from torch_oracle import causal, randomised, small, twin_decoder_layer, twin_encoder_layer
 
 from heedful.model.dropout import dropout
 from heedful.model.layers import AddAndNorm, DecoderLayer, EncoderLayer, FeedForward

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
-from torch_twins import causal, randomised, small, twin_transformer
+from torch_oracle import causal, randomised, small, twin_transformer
 
 from heedful import presets
 from heedful.config import BOS, PAD, ModelConfig

@@ -1,4 +1,4 @@
-"""A server's parts with a small random model, and one whose translations are known."""
+"""Server fixtures with a small random model, and with a fake engine."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from dataclasses import replace
 import pytest
 from fastapi.testclient import TestClient
 
-from clients import local_client
-from engines import Shouting
+from fake_engine import UppercaseEngine
 from heedful.decoding.translator import Translator
 from heedful.serving.app import create_app
 from heedful.serving.limits import Limits
 from heedful.serving.served_model import ServedModel
 from heedful.serving.service import TranslationService
 from heedful.storage.model_directory import Model
-from heedful.text.profiles import profile
+from heedful.text.language_detection import profile
+from local_test_client import local_client
 
 
 @pytest.fixture(scope="session")
@@ -33,7 +33,7 @@ def translator(random_model: Callable[..., Model]) -> Translator:
 def served(translator: Translator) -> ServedModel:
     """en → de, in capitals."""
     one = ServedModel(translator)
-    one.engine = Shouting(translator.model.tokenizer)
+    one.engine = UppercaseEngine(translator.model.tokenizer)
     return one
 
 

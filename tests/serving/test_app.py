@@ -1,4 +1,4 @@
-"""The API as LibreTranslate's clients use it."""
+"""The HTTP API, as LibreTranslate clients use it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from clients import local_client
 from heedful.decoding.translator import Translator
 from heedful.errors import ModelError, UsageError
 from heedful.serving.app import create_app
 from heedful.serving.limits import Limits
 from heedful.serving.served_model import ServedModel
 from heedful.serving.service import TranslationService
+from local_test_client import local_client
 
 
 def translated(client: TestClient, **fields: Any) -> Any:
@@ -27,7 +27,7 @@ def translated(client: TestClient, **fields: Any) -> Any:
     return answer.json()
 
 
-def test_a_text_and_a_list_of_texts(client: TestClient) -> None:
+def test_single_text_and_list_of_texts(client: TestClient) -> None:
     assert translated(client, q="a b. C d.\n\ne") == {"translatedText": "A B. C D.\n\nE"}
     assert translated(client, q=["a", "", "b"]) == {"translatedText": ["A", "", "B"]}
     assert translated(client, q=" ") == {"translatedText": " "}
@@ -37,8 +37,8 @@ def test_from_a_language_to_itself(client: TestClient) -> None:
     assert translated(client, q="a", target="EN") == {"translatedText": "a"}
 
 
-def test_a_profile_that_is_missing_is_no_reason_to_guess(served: ServedModel, translator: Translator) -> None:
-    """French could be taken for English, and come back as it is."""
+def test_missing_profile_disables_detection(served: ServedModel, translator: Translator) -> None:
+    """Otherwise French could be taken for English and returned unchanged."""
     text = replace(
         translator.model.text, source_language="fr", target_language="en", source_profile="", target_profile=""
     )
@@ -85,7 +85,7 @@ def test_html_is_translated_as_its_text_is(translator: Translator) -> None:
             assert sorted(re.findall("<[^>]*>", text)) == sorted(re.findall("<[^>]*>", html))
 
 
-def test_html_that_is_nested_too_deeply_is_refused(client: TestClient) -> None:
+def test_too_deeply_nested_html_is_rejected(client: TestClient) -> None:
     fields = {"q": "<b>" * 3_000, "source": "en", "target": "de", "format": "html"}
     answer = client.post("/translate", json=fields)
     assert (answer.status_code, "nested too deeply" in answer.json()["error"]) == (400, True)
@@ -103,7 +103,7 @@ def test_detection(client: TestClient) -> None:
     assert answer["detectedLanguage"][0]["language"] == "de"
 
 
-def test_a_model_that_knows_no_profiles_is_not_sure(served: ServedModel) -> None:
+def test_detection_without_profiles_has_zero_confidence(served: ServedModel) -> None:
     text = replace(served.translator.model.text, source_profile="", target_profile="")
     bare = ServedModel(Translator(replace(served.translator.model, text=text)))
     bare.engine = served.engine
@@ -141,15 +141,15 @@ def test_metrics(client: TestClient) -> None:
         ({"source": "xx"}, "xx is not supported"),
         ({"target": "xx"}, "xx is not supported"),
         ({"source": "de", "target": "en"}, "English (en) is not available as a target language from German (de)"),
-        ({"q": 3}, "q must be a text or a list of texts."),
+        ({"q": 3}, "q must be a string or a list of strings."),
     ],
 )
-def test_what_is_refused_is_said_in_json(client: TestClient, fields: dict[str, Any], said: str) -> None:
+def test_rejected_requests_get_json_errors(client: TestClient, fields: dict[str, Any], said: str) -> None:
     answer = client.post("/translate", json={"q": "a", "source": "en", "target": "de", **fields})
     assert (answer.status_code, answer.json()) == (400, {"error": said})
 
 
-def test_other_errors_are_json_too(client: TestClient) -> None:
+def test_other_errors_are_json(client: TestClient) -> None:
     for answer, status in (
         (client.get("/nothing"), 404),
         (client.get("/translate"), 405),
@@ -162,7 +162,7 @@ def test_other_errors_are_json_too(client: TestClient) -> None:
         assert set(answer.json()) == {"error"}
 
 
-def test_a_body_without_a_length_is_counted_as_it_comes(client: TestClient) -> None:
+def test_body_limit_without_content_length(client: TestClient) -> None:
     chunks = (b"x" * 100_000 for _ in range(11))
     assert client.post("/translate", content=chunks).status_code == 413
 
@@ -188,7 +188,7 @@ class Failing:
     ("error", "said"),
     [(ModelError("Its weights are damaged."), "Its weights are damaged."), (ValueError("secret"), "ValueError")],
 )
-def test_a_failure_is_500_and_says_no_more_than_it_should(served: ServedModel, error: Exception, said: str) -> None:
+def test_internal_error_is_500_without_details(served: ServedModel, error: Exception, said: str) -> None:
     served.engine = Failing(error)
     with local_client(create_app(TranslationService([served], Limits())), raise_server_exceptions=False) as client:
         answer = client.post("/translate", json={"q": "a", "source": "en", "target": "de"})
@@ -198,7 +198,7 @@ def test_a_failure_is_500_and_says_no_more_than_it_should(served: ServedModel, e
         assert client.get("/health").status_code == 200
 
 
-def test_busy_is_503_with_the_time_to_come_again(served: ServedModel) -> None:
+def test_busy_server_answers_503_with_retry_after(served: ServedModel) -> None:
     service = TranslationService([served], Limits(waiting=100))
     with local_client(create_app(service)) as client:
         service.batcher.tokens = 100
@@ -238,7 +238,7 @@ def attend(client: TestClient, **fields: Any) -> Any:
     return client.get("/attend", params={"q": "ba bo", "source": "en", "target": "de", **fields})
 
 
-def test_the_attention_page_has_an_address(attending: TestClient, translator: Translator) -> None:
+def test_attention_page_url(attending: TestClient, translator: Translator) -> None:
     page = attend(attending)
     assert page.status_code == 200
     assert page.headers["content-type"].startswith("text/html")
@@ -247,7 +247,7 @@ def test_the_attention_page_has_an_address(attending: TestClient, translator: Tr
     assert attend(attending, source="auto").status_code == 200
 
 
-def test_the_attention_page_offers_every_sentence_and_shows_one(attending: TestClient, translator: Translator) -> None:
+def test_attention_page_offers_all_sentences_and_shows_one(attending: TestClient, translator: Translator) -> None:
     content = embedded(attend(attending, q="ba bo. Ka lu!  Mi", sentence=2).text)
     assert content["chosen"] == 2
     assert [one["source_text"] for one in content["sentences"]] == ["ba bo.", "Ka lu!", "Mi"]
@@ -259,20 +259,20 @@ def test_the_attention_page_offers_every_sentence_and_shows_one(attending: TestC
     [
         ({"q": " "}, "q is empty"),
         ({"q": "ba " * 200}, "attention is shown for at most 20"),
-        ({"sentence": 2}, "sentence = 2 is not in q, which has 1."),
-        ({"sentence": 0}, "sentence = 0 is not in q"),
-        ({"sentence": "x"}, 'sentence must be a number from 1, not "x".'),
+        ({"sentence": 2}, "sentence = 2 does not exist: q has 1 sentence, counted from 1."),
+        ({"sentence": 0}, "sentence = 0 does not exist"),
+        ({"sentence": "x"}, 'sentence must be a whole number of at least 1, not "x".'),
         ({"target": "xx"}, "xx is not supported"),
     ],
 )
-def test_what_the_attention_page_refuses(translator: Translator, fields: dict[str, Any], said: str) -> None:
+def test_attention_page_rejects_invalid_requests(translator: Translator, fields: dict[str, Any], said: str) -> None:
     with local_client(create_app(TranslationService([ServedModel(translator)], Limits(attended=20)))) as client:
         answer = attend(client, **fields)
         assert answer.status_code == 400
         assert said in answer.json()["error"]
 
 
-def test_the_description_names_what_there_is(client: TestClient) -> None:
+def test_openapi_description_lists_every_route(client: TestClient) -> None:
     described = client.get("/openapi.json").json()
     assert set(described["paths"]["/translate"]["post"]["requestBody"]["content"]) == {
         "application/json",

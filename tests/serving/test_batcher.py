@@ -1,4 +1,4 @@
-"""Requests that are translated together: to each its own, none waits for the longest, and too many are refused."""
+"""Request batching: correct results, fairness and overload."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def ids(text: str, tokens: int = 1) -> list[int]:
 
 
 class Held:
-    """An engine that waits for `go` before each batch, and says what it was given. It returns sentence and rank."""
+    """An engine that waits for `go` before each batch, records its input, and returns sentence and rank."""
 
     def __init__(self) -> None:
         self.batches: list[list[str]] = []
@@ -66,7 +66,7 @@ def ask(
     return asyncio.ensure_future(batcher.translate(engine, [ids(one, tokens) for one in sentences], n_best))
 
 
-def test_what_waits_is_translated_together_and_everyone_gets_his_own() -> None:
+def test_queued_requests_share_a_batch_and_get_their_own_results() -> None:
     async def work(batcher: Batcher, engine: Held) -> None:
         first = ask(batcher, engine, "a")
         await until(lambda: engine.batches == [["a"]])
@@ -81,7 +81,7 @@ def test_what_waits_is_translated_together_and_everyone_gets_his_own() -> None:
     assert run(work).batches == [["a"], ["b", "d", "c"]]
 
 
-def test_a_long_text_does_not_hold_up_a_short_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_request_does_not_delay_a_short_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "BATCH_TOKENS", 2)
 
     async def work(batcher: Batcher, engine: Held) -> None:
@@ -97,7 +97,7 @@ def test_a_long_text_does_not_hold_up_a_short_one(monkeypatch: pytest.MonkeyPatc
     run(work)
 
 
-def test_only_what_goes_together_is_put_together() -> None:
+def test_only_compatible_requests_share_a_batch() -> None:
     async def work(batcher: Batcher, engine: Held) -> None:
         first = ask(batcher, engine, "a")
         await until(lambda: len(engine.batches) == 1)
@@ -110,7 +110,7 @@ def test_only_what_goes_together_is_put_together() -> None:
     assert run(work).batches == [["a"], ["b", "d"], ["c"]]
 
 
-def test_too_much_is_refused_and_said_when_to_come_again() -> None:
+def test_full_queue_is_rejected_with_retry_after() -> None:
     async def work(batcher: Batcher, engine: Held) -> None:
         first = ask(batcher, engine, "a", tokens=60)
         await until(lambda: len(engine.batches) == 1)
@@ -126,7 +126,7 @@ def test_too_much_is_refused_and_said_when_to_come_again() -> None:
     run(work)
 
 
-def test_whoever_goes_makes_room_and_is_not_translated() -> None:
+def test_cancelled_request_frees_its_slot() -> None:
     async def work(batcher: Batcher, engine: Held) -> None:
         first = ask(batcher, engine, "a")
         await until(lambda: len(engine.batches) == 1)
@@ -142,7 +142,7 @@ def test_whoever_goes_makes_room_and_is_not_translated() -> None:
     assert ["g"] not in run(work).batches
 
 
-def test_a_batch_that_fails_is_said_and_the_next_one_is_translated() -> None:
+def test_failed_batch_does_not_affect_the_next() -> None:
     async def work(batcher: Batcher, engine: Held) -> None:
         engine.go.release(100)
         with pytest.raises(ValueError, match="broken"):
@@ -153,7 +153,7 @@ def test_a_batch_that_fails_is_said_and_the_next_one_is_translated() -> None:
     run(work)
 
 
-def test_other_work_has_its_turn() -> None:
+def test_other_jobs_run_between_batches() -> None:
     async def work(batcher: Batcher, engine: Held) -> None:
         assert await batcher.run(lambda: 7) == 7
         assert await batcher.translate(engine, [], 1) == []

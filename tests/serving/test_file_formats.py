@@ -1,4 +1,4 @@
-"""Files taken apart and put together again."""
+"""Splitting files into parts and reassembling them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_plain_text_keeps_its_lines_and_spaces() -> None:
     assert read_document("one\ntwo\n", ".txt", 1_000).texts() == ["one", "two"]
 
 
-def test_a_long_line_is_cut_where_sentences_end() -> None:
+def test_long_line_is_split_between_sentences() -> None:
     line = "One is here. Two is there. Three is gone."
     assert read_document(line, ".txt", 20).texts() == ["One is here.", "Two is there.", "Three is gone."]
     assert read_document(line, ".txt", 100).texts() == [line]
@@ -114,7 +114,7 @@ def test_line_ends_are_kept(end: str) -> None:
 
 
 @pytest.mark.parametrize("translation", ["", "x", "one-very-long-word-that-cannot-be-broken and more of it"])
-def test_a_cue_never_gets_more_lines(translation: str) -> None:
+def test_cue_keeps_its_number_of_lines(translation: str) -> None:
     document = read_document("00:00:01,000 --> 00:00:02,000\na\nb\n", ".srt", 1_000)
     timing, *lines = document.filled([translation]).split("\n")
     assert timing == "00:00:01,000 --> 00:00:02,000"
@@ -130,8 +130,8 @@ PAGE = """<!DOCTYPE html>
 """
 
 
-def test_a_page_is_cut_between_its_blocks() -> None:
-    assert [text.strip() for text, is_text in html_runs(PAGE) if is_text] == [
+def test_html_is_split_between_blocks() -> None:
+    assert [text.strip() for text, is_text in split_html(PAGE) if is_text] == [
         *("A &amp; b", "Head", "One <b>two</b> three.", "Four", "five", "seven"),
     ]
     assert read_document(PAGE, ".html", 1_000).is_html
@@ -152,8 +152,8 @@ def test_a_page_is_cut_between_its_blocks() -> None:
         ("<p>&nbsp;</p><p>&eacute;</p><p>12</p>", ["&eacute;"]),
     ],
 )
-def test_pages_as_browsers_read_them(page: str, texts: list[str]) -> None:
-    assert [text for text, is_text in html_runs(page) if is_text] == texts
+def test_html_is_read_like_a_browser(page: str, texts: list[str]) -> None:
+    assert [text for text, is_text in split_html(page) if is_text] == texts
 
 
 _TAGS = ("<p>", "</p>", "<b>", "</b>", "<", ">", "</", "<!--", "-->", "<!x", "<script>", "</script>", '="', "'")
@@ -172,10 +172,10 @@ def test_whatever_is_not_text_stays(text: str, extension: str) -> None:
 
 
 @pytest.mark.parametrize("part", ["<!--", "<a b='", '<a b="', "<script>", "<b>", "</", "<!", "<pre></pre", "<p =", "&"])
-def test_time_grows_with_the_page_not_with_its_square(part: str) -> None:
+def test_html_splitting_takes_linear_time(part: str) -> None:
     """A quadratic scanner would need minutes for a megabyte."""
     began = time.process_time()
-    for _ in html_runs(part * (1_000_000 // len(part))):
+    for _ in split_html(part * (1_000_000 // len(part))):
         pass
     assert time.process_time() - began < 20
 

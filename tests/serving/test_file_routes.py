@@ -14,16 +14,16 @@ import pytest
 from fastapi import Request
 from fastapi.testclient import TestClient
 
-from clients import local_client
-from engines import Shouting
+from fake_engine import UppercaseEngine
 from heedful.serving.app import create_app
 from heedful.serving.batcher import OverloadError
+from heedful.serving.file_routes import read_file_request
 from heedful.serving.file_store import FileStore
-from heedful.serving.files import read_file_request
 from heedful.serving.limits import Limits
 from heedful.serving.requests import RequestError
 from heedful.serving.served_model import ServedModel
 from heedful.serving.service import TranslationService
+from local_test_client import local_client
 
 
 def sent(client: TestClient, name: str, content: str | bytes, **fields: str) -> Any:
@@ -52,7 +52,7 @@ def test_plain_text(client: TestClient) -> None:
     assert translated(client, "a.txt", "") == ""
 
 
-def test_html_goes_through_the_html_format(client: TestClient) -> None:
+def test_html_file(client: TestClient) -> None:
     page = "<!DOCTYPE html>\n<title>a</title><script>b</script><p>c &amp; d</p>\n"
     assert translated(client, "a.html", page) == (
         "<!DOCTYPE html>\n<title>A</title><script>b</script><p>C &amp; D</p>\n"
@@ -64,7 +64,7 @@ def test_subtitles(client: TestClient) -> None:
     assert translated(client, "a.srt", text) == text.replace("rock & roll", "ROCK & ROLL")
 
 
-def test_the_language_of_a_file_is_that_of_its_beginning(served: ServedModel) -> None:
+def test_file_language_is_detected_from_its_beginning(served: ServedModel) -> None:
     english, german = "the dog and the cat\n" * 2, "der Hund und die Katze\n" * 2
     with local_client(create_app(TranslationService([served], Limits(characters=40, tokens=200)))) as client:
         assert translated(client, "a.txt", english + german, source="auto") == (english + german).upper()
@@ -74,7 +74,7 @@ def test_the_language_of_a_file_is_that_of_its_beginning(served: ServedModel) ->
 def test_a_long_file_is_translated_in_several_requests(served: ServedModel) -> None:
     calls: list[int] = []
 
-    class Counting(Shouting):
+    class Counting(UppercaseEngine):
         def search(self, sources: list[list[int]], n_best: int) -> list[list[list[int]]]:
             calls.append(len(sources))
             return super().search(sources, n_best)
@@ -93,9 +93,7 @@ def test_a_long_file_is_translated_in_several_requests(served: ServedModel) -> N
     )
 
 
-def test_a_file_that_was_begun_waits_while_the_server_is_busy(
-    served: ServedModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_started_file_waits_while_the_server_is_busy(served: ServedModel, monkeypatch: pytest.MonkeyPatch) -> None:
     service = TranslationService([served], Limits(characters=10, tokens=50))
     real, calls = service.translate, 0
 
@@ -127,7 +125,7 @@ def test_a_file_that_was_begun_waits_while_the_server_is_busy(
         ("a.txt", b"abc\xff", {}, "Invalid request: the file is not UTF-8 (byte 4). Save it as UTF-8"),
     ],
 )
-def test_what_is_refused(client: TestClient, name: str, content: bytes, fields: dict[str, str], said: str) -> None:
+def test_rejected_requests(client: TestClient, name: str, content: bytes, fields: dict[str, str], said: str) -> None:
     answer = sent(client, name, content, **fields)
     assert answer.status_code == 400
     assert answer.json()["error"].startswith(said)
@@ -198,7 +196,7 @@ def test_a_download_cannot_run_in_the_browser(client: TestClient) -> None:
     assert disposition.endswith("_de.html")
 
 
-def test_names_cannot_be_guessed_or_led_elsewhere(client: TestClient, temporary: Path) -> None:
+def test_download_names_resist_guessing_and_path_traversal(client: TestClient, temporary: Path) -> None:
     (temporary / "secret.txt").write_text("secret")
     urls = {sent(client, "a.txt", "x").json()["translatedFileUrl"] for _ in range(3)}
     assert len(urls) == 3
@@ -218,7 +216,7 @@ def test_files_are_private_and_deleted_at_the_end(served: ServedModel, temporary
     assert list(temporary.glob("heedful-files-*")) == []
 
 
-def test_files_are_deleted_when_their_time_is_over(served: ServedModel, temporary: Path) -> None:
+def test_files_expire(served: ServedModel, temporary: Path) -> None:
     with local_client(create_app(TranslationService([served], Limits(file_seconds=0.5)))) as client:
         url = sent(client, "a.txt", "x").json()["translatedFileUrl"]
         assert client.get(url).status_code == 200
@@ -230,7 +228,7 @@ def test_files_are_deleted_when_their_time_is_over(served: ServedModel, temporar
         assert os.listdir(directory) == []
 
 
-def test_ten_minutes_by_default() -> None:
+def test_default_expiry_is_ten_minutes() -> None:
     assert Limits().file_seconds == 600
 
 
@@ -242,13 +240,13 @@ def test_the_number_of_files_and_their_bytes_are_limited(served: ServedModel) ->
         assert [sent(client, "a.txt", "x" * size).status_code for size in (6, 5, 4, 1)] == [200, 503, 200, 503]
 
 
-def test_a_refused_file_gives_its_place_back(served: ServedModel) -> None:
+def test_rejected_file_frees_its_slot(served: ServedModel) -> None:
     with local_client(create_app(TranslationService([served], Limits(files=1)))) as client:
         assert [sent(client, "a.txt", b"\xff").status_code for _ in range(3)] == [400] * 3
         assert sent(client, "a.txt", "x").status_code == 200
 
 
-def test_a_file_that_grows_in_translation_is_counted_as_it_is() -> None:
+def test_translated_size_counts_towards_the_limit() -> None:
     async def grown() -> None:
         with FileStore(Limits(files_bytes=10)) as store, store.place(5):
             with pytest.raises(OverloadError):

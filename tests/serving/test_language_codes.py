@@ -34,7 +34,7 @@ KNOWN = ("en", "de", "pt", "pt-BR", "zh-Hans", "zt")
         ("-", "-"),
     ],
 )
-def test_the_best_match_is_found(given: str, found: str) -> None:
+def test_best_match(given: str, found: str) -> None:
     assert resolve_language(given, KNOWN) == found
 
 

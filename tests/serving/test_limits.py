@@ -1,4 +1,4 @@
-"""Limits as settings, and the table of the documentation."""
+"""Parsing of --limit, and the documented table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a request may hold, and what is said of one that may not."""
+"""Validation of request fields and its error messages."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.serving.bodies import read_fields
 from heedful.serving.limits import Limits
+from heedful.serving.request_body import read_fields
 from heedful.serving.requests import RequestError, detect_request, translate_request
 
 LIMITS = Limits(texts=2, characters=10, alternatives=3)
 GOOD = {"q": "text", "source": "en", "target": "de"}
 
 
-def test_a_list_is_a_list() -> None:
+def test_list_request_gives_list_response() -> None:
     assert translate_request({**GOOD, "q": ["a"]}, LIMITS).is_list
 
 
@@ -25,8 +25,8 @@ BAD_FIELDS: list[tuple[dict[str, Any], str]] = [
     ({"q": None}, "Invalid request: missing q parameter"),
     ({"q": ""}, "missing q parameter"),
     ({"q": []}, "missing q parameter"),
-    ({"q": 1}, "a text or a list"),
-    ({"q": ["a", None]}, "a text or a list"),
+    ({"q": 1}, "a string or a list"),
+    ({"q": ["a", None]}, "a string or a list"),
     ({"q": ["a"] * 3}, r"Invalid request: request \(3\) exceeds text limit \(2\)"),
     ({"q": "x" * 11}, r"Invalid request: request \(11\) exceeds text limit \(10\)"),
     ({"q": ["x" * 5, "x" * 6]}, r"request \(11\) exceeds"),
@@ -34,7 +34,7 @@ BAD_FIELDS: list[tuple[dict[str, Any], str]] = [
     ({"source": None}, "Invalid request: missing source parameter"),
     ({"source": ""}, "missing source parameter"),
     ({"target": ""}, "missing target parameter"),
-    ({"target": ["de"]}, "target must be a text"),
+    ({"target": ["de"]}, "target must be a string"),
     ({"format": "pdf"}, "^pdf format is not supported$"),
     ({"alternatives": 4}, "Invalid request: alternatives parameter must be <= 3"),
     ({"alternatives": float("nan")}, "Invalid request: alternatives parameter is not a number"),
@@ -45,13 +45,13 @@ BAD_FIELDS: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("fields", "said"), BAD_FIELDS, ids=[str(fields)[:40] for fields, _ in BAD_FIELDS])
-def test_fields_that_are_refused(fields: dict[str, Any], said: str) -> None:
+def test_invalid_fields_are_rejected(fields: dict[str, Any], said: str) -> None:
     with pytest.raises(RequestError, match=said) as caught:
         translate_request({**GOOD, **fields}, LIMITS)
     assert caught.value.status == 400
 
 
-def test_what_is_exactly_at_the_limit_is_taken() -> None:
+def test_values_at_the_limit_are_accepted() -> None:
     asked = translate_request({**GOOD, "q": ["x" * 5, "x" * 5], "alternatives": 3}, LIMITS)
     assert asked.texts == ["xxxxx", "xxxxx"]
 
@@ -79,6 +79,6 @@ _JSON = st.recursive(_VALUES, lambda inner: st.lists(inner), max_leaves=5)
 
 
 @given(st.dictionaries(st.sampled_from(["q", "source", "target", "format", "alternatives", "api_key"]), _JSON))
-def test_whatever_comes_is_read_or_refused(fields: dict[str, Any]) -> None:
+def test_arbitrary_fields_are_parsed_or_rejected(fields: dict[str, Any]) -> None:
     with suppress(RequestError):
         translate_request(fields, Limits())

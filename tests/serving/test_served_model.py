@@ -25,11 +25,11 @@ def test_translations_are_the_translators(translator: Translator) -> None:
     assert texts(ServedModel(translator), SENTENCES, 3) == expected
 
 
-def test_more_alternatives_than_the_beam_is_wide(translator: Translator) -> None:
+def test_more_alternatives_than_beam_width(translator: Translator) -> None:
     assert len(texts(ServedModel(translator), ["ba"], 6)[0]) == 6
 
 
-def test_languages_that_are_not_known_have_a_name(random_model: Callable[..., Model]) -> None:
+def test_unknown_languages_have_placeholder_names(random_model: Callable[..., Model]) -> None:
     model = random_model()
     served = ServedModel(Translator(replace(model, text=replace(model.text, source_language="", target_language=""))))
     assert (served.source, served.target) == ("source", "target")

@@ -1,4 +1,4 @@
-"""Requests whose end two parsers could see in two places are refused, and end the connection."""
+"""Ambiguous HTTP framing is rejected and closes the connection."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def statuses(port: int, raw: bytes) -> tuple[list[int], bool]:
     return [int(status) for status in re.findall(rb"HTTP/1\.1 (\d{3}) ", found)], is_closed
 
 
-def test_smuggling_shapes_end_the_connection(port: int) -> None:
+def test_request_smuggling_closes_the_connection(port: int) -> None:
     for name, raw in SMUGGLING.items():
         assert statuses(port, raw + GET) == ([400], True), name
 
@@ -99,7 +99,7 @@ def test_a_chunked_request_is_the_last_of_its_connection(port: int) -> None:
     assert statuses(port, POST + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\n" + GET) == ([400], True)
 
 
-def test_the_error_is_read_even_if_much_was_sent(port: int) -> None:
+def test_client_receives_the_error_after_a_large_upload(port: int) -> None:
     """Closing a connection with unread data would reset it, and the client would not see the response."""
     assert statuses(port, SMUGGLING["bare LF"] + b"x" * 1_000_000) == ([400], True)
 

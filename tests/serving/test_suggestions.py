@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from clients import local_client
 from heedful.errors import MachineError
 from heedful.serving.app import create_app
 from heedful.serving.limits import Limits
@@ -21,6 +20,7 @@ from heedful.serving.requests import RequestError
 from heedful.serving.served_model import ServedModel
 from heedful.serving.service import TranslationService
 from heedful.serving.suggestions import Suggestions
+from local_test_client import local_client
 
 GOOD = {"q": "one", "s": "eins", "source": "en", "target": "de"}
 
@@ -34,13 +34,13 @@ def client_of(served: ServedModel, path: Path, **limits: Any) -> TestClient:
     return local_client(create_app(TranslationService([served], most), Suggestions(path, most.suggestions_bytes)))
 
 
-def test_without_a_file_they_are_disabled(client: TestClient) -> None:
+def test_disabled_without_a_file(client: TestClient) -> None:
     answer = client.post("/suggest", json=GOOD)
     assert (answer.status_code, answer.json()) == (403, {"error": "Suggestions are disabled on this server."})
     assert client.get("/frontend/settings").json()["suggestions"] is False
 
 
-def test_they_are_appended_as_json_lines(served: ServedModel, tmp_path: Path) -> None:
+def test_appended_as_json_lines(served: ServedModel, tmp_path: Path) -> None:
     path = tmp_path / "suggestions.jsonl"
     nasty = {**GOOD, "q": 'a\nb\r\u2028\x85"}\n{"q": 1}', "s": "é 日本 😀"}
     with client_of(served, path) as client:
@@ -69,26 +69,28 @@ def test_a_file_is_continued_on_a_line_of_its_own(served: ServedModel, tmp_path:
     [
         *(({name: ""}, f"Invalid request: missing {name} parameter") for name in GOOD),
         *(({name: None}, f"Invalid request: missing {name} parameter") for name in GOOD),
-        ({"q": ["a"]}, "Invalid request: q parameter is not a text"),
+        ({"q": ["a"]}, "Invalid request: q parameter is not a string"),
         ({"s": "x" * 11}, "Invalid request: s (11) exceeds text limit (10)"),
         ({"source": "x" * 36}, "Invalid request: source (36) exceeds text limit (35)"),
     ],
 )
-def test_what_is_refused_is_not_written(served: ServedModel, tmp_path: Path, fields: dict[str, Any], said: str) -> None:
+def test_rejected_suggestions_are_not_written(
+    served: ServedModel, tmp_path: Path, fields: dict[str, Any], said: str
+) -> None:
     with client_of(served, tmp_path / "file", characters=10) as client:
         answer = client.post("/suggest", json={**GOOD, **fields})
     assert (answer.status_code, answer.json()) == (400, {"error": said})
     assert (tmp_path / "file").read_bytes() == b""
 
 
-def test_the_file_does_not_grow_without_end(served: ServedModel, tmp_path: Path) -> None:
+def test_file_size_limit(served: ServedModel, tmp_path: Path) -> None:
     line = len(json.dumps(GOOD)) + 1
     with client_of(served, tmp_path / "file", suggestions_bytes=2 * line) as client:
         assert [client.post("/suggest", json=GOOD).status_code for _ in range(3)] == [200, 200, 507]
     assert (tmp_path / "file").stat().st_size == 2 * line
 
 
-def test_suggestions_at_the_same_time_are_whole_lines(tmp_path: Path) -> None:
+def test_concurrent_suggestions_are_whole_lines(tmp_path: Path) -> None:
     suggestions = Suggestions(tmp_path / "file", 10_000_000)
 
     async def many() -> None:
@@ -100,7 +102,7 @@ def test_suggestions_at_the_same_time_are_whole_lines(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("raises", [True, False])
-def test_a_full_disk_leaves_no_half_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, raises: bool) -> None:
+def test_full_disk_leaves_no_partial_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, raises: bool) -> None:
     suggestions = Suggestions(tmp_path / "file", 10_000)
     asyncio.run(suggestions.add(GOOD))
     whole, write = (tmp_path / "file").read_bytes(), os.write
@@ -119,6 +121,6 @@ def test_a_full_disk_leaves_no_half_line(tmp_path: Path, monkeypatch: pytest.Mon
     suggestions.close()
 
 
-def test_a_file_that_cannot_be_written_is_said_at_the_start(tmp_path: Path) -> None:
+def test_unwritable_file_is_reported_at_start(tmp_path: Path) -> None:
     with pytest.raises(MachineError, match=r"Cannot write suggestions to .*: Is a directory\. Choose another file\."):
         Suggestions(tmp_path, 100)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-import tasks
+import synthetic_tasks as tasks
 
 
 @pytest.fixture(scope="session")

@@ -107,7 +107,9 @@ def test_no_model_there(tmp_path: Path) -> None:
 
 def test_another_format_says_which(written: Path) -> None:
     rewrite_config(written, format_version=99)
-    with pytest.raises(ModelError, match=r"format_version 99; heedful .* reads format_version 1\. Use the version"):
+    with pytest.raises(
+        ModelError, match=r"format_version 99; heedful .* reads format_version 1\. Use the heedful version"
+    ):
         read_model(written)
 
 

@@ -11,7 +11,7 @@ import pytest
 import safetensors.numpy
 import torch
 
-import tasks
+import synthetic_tasks as tasks
 from heedful.errors import ModelError, UsageError
 from heedful.storage.model_directory import Model
 from heedful.storage.run_directory import RunDirectory, open_model

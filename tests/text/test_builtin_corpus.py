@@ -1,4 +1,4 @@
-"""The built-in pair as a corpus."""
+"""The built-in language pair as a corpus."""
 
 import os
 import subprocess

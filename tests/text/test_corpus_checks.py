@@ -1,4 +1,4 @@
-"""Mistakes in parallel text: each check speaks when it should, and otherwise is silent."""
+"""Corpus checks warn about mistakes and only about mistakes."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_names_and_numbers_may_be_the_same_on_both_sides() -> None:
 def test_validation_text_in_the_other_direction() -> None:
     said = reversed_validation(TRAINING[:200], reverse(VALIDATION))
     assert said is not None
-    assert said.endswith("Exchange data.valid_source and data.valid_target.")
+    assert said.endswith("Swap data.valid_source and data.valid_target.")
 
 
 def test_validation_text_in_the_right_direction() -> None:
@@ -111,7 +111,7 @@ def test_few_pairs() -> None:
 def test_duplicates() -> None:
     different = list(dict.fromkeys(TRAINING))[:1_000]
     [said] = counted(different + different[:500]).warnings()
-    assert said.startswith("About 33% of the training pairs repeat an earlier pair.")
+    assert said.startswith("About 33% of the training pairs are duplicates.")
     assert list(counted(different + different[:50]).warnings()) == []
 
 
@@ -135,7 +135,7 @@ def test_duplicates_of_a_large_corpus_are_estimated_in_bounded_memory() -> None:
 def test_many_empty_translations() -> None:
     said = empty_translations(42, 100)
     assert said is not None
-    assert said.startswith("42 of 100 translations are empty. The model may not be trained enough:")
+    assert said.startswith("42 of 100 translations are empty. The model may be undertrained:")
 
 
 def test_few_empty_translations() -> None:

@@ -1,4 +1,4 @@
-"""Language codes, and which languages files are in: by their names, or by their text."""
+"""Language codes, and detection of languages from file names and text."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_what_is_not_a_code(code: str) -> None:
     with pytest.raises(UsageError) as caught:
         require_code(code, "data.source_language")
     message = str(caught.value)
-    assert message.startswith(f'data.source_language: "{code}" is not a language code. Use a code of ISO 639')
+    assert message.startswith(f'data.source_language: "{code}" is not a language code. Use an ISO 639 code')
     assert "Did you mean" not in message
 
 

@@ -1,4 +1,4 @@
-"""A text as segments, and back: nothing is lost, and what is not translated stays as it was."""
+"""Segmentation and reassembly: nothing is lost, and untranslated text is unchanged."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_word_that_is_too_long_is_cut_and_put_together_with_a_space() -> None:
 
 
 @pytest.mark.parametrize("text", ["", " \n "])
-def test_nothing_has_no_segments(text: str) -> None:
+def test_empty_text_has_no_segments(text: str) -> None:
     assert segmented(text).segments == []
     assert segmented(text).join([]) == text
 

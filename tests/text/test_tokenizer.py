@@ -1,4 +1,4 @@
-"""Text → tokens → the same text, whatever the text; and tokenizers that are not ours to use."""
+"""Tokenizer round trips for any text, and rejected tokenizers."""
 
 from __future__ import annotations
 

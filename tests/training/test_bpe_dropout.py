@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-import tasks
+import synthetic_tasks as tasks
 from heedful.config import EOS, PAD, DataConfig, Recipe, TrainingConfig
 from heedful.data.batches import Batches, unpadded
 from heedful.data.store import Store, write_store

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-import tasks
+import synthetic_tasks as tasks
 from heedful.errors import UsageError
 from heedful.storage.model_directory import read_model
 from heedful.storage.run_directory import RunDirectory
@@ -97,7 +97,7 @@ def test_a_wrong_code_is_refused_before_anything_is_written(tmp_path: Path, key:
 def test_a_reversed_validation_pair(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     keys = corpus(tmp_path / "text")
     keys["data.valid_source"], keys["data.valid_target"] = keys["data.valid_target"], keys["data.valid_source"]
-    assert "warning: The validation text seems to run in the other direction" in said(tmp_path, keys, capsys)
+    assert "warning: Validation source and target seem to be swapped" in said(tmp_path, keys, capsys)
 
 
 def test_the_same_file_on_both_sides(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

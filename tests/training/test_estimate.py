@@ -12,7 +12,6 @@ import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from allocations import allocated
 from heedful import presets
 from heedful.config import PAD, DataConfig, ModelConfig, Recipe, TrainingConfig
 from heedful.data.batches import Batch, Batches

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-import tasks
+import synthetic_tasks as tasks
 from heedful.errors import CheckpointError
 from heedful.storage.run_directory import RunDirectory
 from heedful.training.lock import locked

@@ -9,7 +9,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from allocations import allocated
 from heedful.config import BOS, EOS, PAD, ModelConfig
 from heedful.data.batches import Batch, pad
 from heedful.model.transformer import Transformer

@@ -11,7 +11,7 @@ import pytest
 import safetensors.torch
 import torch
 
-import tasks
+import synthetic_tasks as tasks
 from heedful import recipes
 from heedful.data.store import Store
 from heedful.errors import CheckpointError, ConfigError, CorpusError, HeedfulError, ModelError, UsageError
@@ -104,7 +104,7 @@ def test_text_is_read_again_only_where_its_files_have_changed(
 def test_text_may_lie_elsewhere(corpus: dict[str, str], tmp_path: Path) -> None:
     train(out=tmp_path / "run", overrides={**corpus, **ONE_STEP})
     shutil.move(tmp_path / "text", tmp_path / "moved")
-    with pytest.raises(CorpusError, match="There is no file"):
+    with pytest.raises(CorpusError, match="does not exist"):
         train(out=tmp_path / "run", overrides={"training.steps": 2})
     moved = {key: value.replace("/text/", "/moved/") for key, value in corpus.items()}
     assert train(out=tmp_path / "run", overrides={**moved, "training.steps": 2}).progress.step == 2

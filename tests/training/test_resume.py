@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
-import tasks
+import synthetic_tasks as tasks
 from heedful.errors import CheckpointError, Interrupted, NonFiniteError
 from heedful.storage.run_directory import RunDirectory, open_model
 from heedful.training import trainer as trainer_module

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-import tasks
+import synthetic_tasks as tasks
 from heedful.storage.run_directory import open_model
 from heedful.training.run import train
 

@@ -11,7 +11,7 @@ import pytest
 from heedful.config import DataConfig
 from heedful.data.store import write_store
 from heedful.decoding.translator import Translator
-from heedful.evaluation.scores import bleu
+from heedful.evaluation.sacrebleu_scores import bleu
 from heedful.storage.model_directory import Model
 from heedful.text.corpus import Pair
 from heedful.training.run import train

@@ -1,4 +1,4 @@
-"""The attention page, sheet and data: every weight is there, and no text can break out of the page."""
+"""The attention page, figure and data: all weights are present, and text is escaped."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ import torch
 from heedful.decoding.translator import Attention, Translator
 from heedful.errors import InputError
 from heedful.storage.model_directory import Model
+from heedful.views.attention_heads_figure import draw_heads
 from heedful.views.attention_page import KINDS, AttendedSentence, attended, write_attention_data, write_attention_page
-from heedful.views.heads_figure import draw_heads
 
 SOURCE = ["▁the", "▁ha", "t", "</s>"]
 TARGET = ["▁der", "▁Hut", "</s>"]
@@ -54,7 +54,7 @@ def test_every_weight_is_in_the_page(attention: Attention, tmp_path: Path) -> No
         np.testing.assert_allclose(numbers.reshape(expected.shape), expected, atol=1e-5)
 
 
-def test_nothing_is_fetched(attention: Attention, tmp_path: Path) -> None:
+def test_page_is_self_contained(attention: Attention, tmp_path: Path) -> None:
     write_attention_page([PAIR._replace(attention=attention)], tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     addresses = set(re.findall(r"https?://[^\"'\s]+", page))
@@ -67,7 +67,7 @@ NASTY = ["</script><script>alert(1)</script>", "<!-- a", "@DATA@ @TITLE@", 'a\u2
 
 
 @pytest.mark.parametrize("text", NASTY)
-def test_text_stays_text(attention: Attention, tmp_path: Path, text: str) -> None:
+def test_text_is_escaped(attention: Attention, tmp_path: Path, text: str) -> None:
     nasty = attention._replace(source=["▁the", text, "t", "</s>"])
     write_attention_page([AttendedSentence(text, text, nasty)], tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
@@ -86,7 +86,7 @@ def test_the_data_have_every_weight(attention: Attention, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(("name", "start"), [("figure.png", b"\x89PNG"), ("figure.svg", b"<?xml")])
-def test_the_sheet(attention: Attention, tmp_path: Path, name: str, start: bytes) -> None:
+def test_heads_figure(attention: Attention, tmp_path: Path, name: str, start: bytes) -> None:
     pytest.importorskip("matplotlib")
     draw_heads(attention, tmp_path / name)
     assert (tmp_path / name).read_bytes().startswith(start)
@@ -121,7 +121,7 @@ def test_one_sentence_is_chosen(random_model: Callable[..., Model]) -> None:
     found = attended(translator, TEXT, sentence=2)
     assert [one.attention is not None for one in found] == [False, True, False]
     for wrong in (0, 4):
-        with pytest.raises(InputError, match=f"There is no sentence {wrong}: TEXT has 3"):
+        with pytest.raises(InputError, match=f"--sentence {wrong} does not exist: TEXT has 3"):
             attended(translator, TEXT, sentence=wrong)
 
 

@@ -1,4 +1,4 @@
-"""A run's page: the curves are the log's figures, and nothing has to be fetched to see them."""
+"""The run page: curves match the log, and the page is self-contained."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_panel_without_figures_says_so(tmp_path: Path, log: list[dict[str, Any
     assert page.count("nothing logged yet") == len(PANELS) - drawn
 
 
-def test_no_id_is_there_twice(tmp_path: Path) -> None:
+def test_ids_are_unique(tmp_path: Path) -> None:
     ids = re.findall(r'\bid="([^"]*)"', written(tmp_path, entries()))
     assert len(ids) == len(set(ids))
 

@@ -1,4 +1,4 @@
-"""`heedful attend`: every head of every layer of the three attentions, for each sentence of a text."""
+"""`heedful attend`: attention of every head and layer, for each sentence of a text."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 
 from heedful.engines.load import load
 from heedful.errors import UsageError
+from heedful.views.attention_heads_figure import draw_heads
 from heedful.views.attention_page import AttendedSentence, attended, write_attention_data, write_attention_page
-from heedful.views.figure import require_matplotlib
-from heedful.views.heads_figure import draw_heads
+from heedful.views.cross_attention_figure import require_matplotlib
 
 _KINDS = (".html", ".png", ".svg", ".json")
 
@@ -19,7 +19,7 @@ def attend(arguments: argparse.Namespace) -> None:
     if out.suffix not in _KINDS:
         raise UsageError(f'--out must end in {", ".join(_KINDS)}, not "{out.name}". The extension selects the format.')
     if out.suffix in (".png", ".svg"):
-        require_matplotlib()  # before the work, not after it
+        require_matplotlib()  # fail early
     translator = load(arguments.model)
     sentences = attended(translator, arguments.text, arguments.target, sentence=arguments.sentence)
     if arguments.sentence is not None:
@@ -38,8 +38,8 @@ def _draw(sentences: list[AttendedSentence], out: Path) -> None:
     """Draw one figure per sentence; several are numbered: figure-1.png, figure-2.png."""
     numbered = [out.with_stem(f"{out.stem}-{number}") for number in range(1, len(sentences) + 1)]
     if len(sentences) > 1 and (taken := next((path for path in numbered if path.exists()), None)):
-        raise UsageError(f"{taken} exists. Move it away, choose another --out, or draw one sentence with --sentence N.")
+        raise UsageError(f"{taken} exists. Move it, choose another --out, or draw one sentence with --sentence N.")
     for path, sentence in zip(numbered if len(sentences) > 1 else [out], sentences, strict=True):
-        assert sentence.attention is not None, "attended without a choice of sentence"
+        assert sentence.attention is not None, "attention of all sentences was requested"
         draw_heads(sentence.attention, path)
         print(path)

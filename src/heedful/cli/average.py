@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from heedful.atomic_files import require_replaceable
 from heedful.errors import CheckpointError, UsageError
-from heedful.files import require_replaceable
+from heedful.formatting import plural
 from heedful.storage.model_directory import is_model, write_model
 from heedful.storage.run_directory import RunDirectory, is_run
 from heedful.training.averaging import averaged_model
-from heedful.wording import plural
 
 
 def average(arguments: argparse.Namespace) -> None:
@@ -18,12 +18,12 @@ def average(arguments: argparse.Namespace) -> None:
     if last < 1:
         raise UsageError(f"--last must be at least 1, not {last}.")
     if not is_run(path):
-        raise CheckpointError(f"{path} is not a run: it has no config.toml.")
+        raise CheckpointError(f"{path} is not a run: it has no config.toml. Give a directory that heedful train wrote.")
     out = Path(arguments.out)
     run = RunDirectory(path)
     require_replaceable(out, is_model)
     if out.resolve() in (run.model.resolve(), run.best.resolve()):
-        raise UsageError(f"--out {out} is the run's own. Choose another name.")
+        raise UsageError(f"--out {out} belongs to the run itself. Choose another directory.")
     steps = run.valid_steps(last)
     if len(steps) < last:
         raise CheckpointError(

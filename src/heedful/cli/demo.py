@@ -1,4 +1,4 @@
-"""`heedful demo`."""
+"""`heedful demo`: print the demo's output."""
 
 from __future__ import annotations
 

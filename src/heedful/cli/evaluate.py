@@ -1,4 +1,4 @@
-"""`heedful evaluate`: translates and scores; with --trees, parses and scores."""
+"""`heedful evaluate`: translate and score, or with --trees, parse and score."""
 
 from __future__ import annotations
 
@@ -12,12 +12,18 @@ from pathlib import Path
 from heedful.cli.translate import output, translated
 from heedful.engines.load import load
 from heedful.errors import UsageError
-from heedful.evaluation.scores import bleu, chrf, require_detokenized
+from heedful.evaluation.sacrebleu_scores import bleu, chrf, require_detokenized
+from heedful.parsing.bracket_scores import (
+    SCORING_RULES,
+    SHORT_SENTENCE_WORDS,
+    ParsingScores,
+    require_same_words,
+    score_outputs,
+)
 from heedful.parsing.linearization import delinearize
-from heedful.parsing.scores import SCORING_RULES, SHORT_SENTENCE_WORDS, ParsingScores, require_same_words, score_outputs
 from heedful.parsing.trees import Tree, read_trees, to_bracketed
 from heedful.text.corpus import read_sides
-from heedful.text.lines import read_lines
+from heedful.text.text_files import read_lines
 
 
 def evaluate(arguments: argparse.Namespace) -> None:
@@ -42,11 +48,11 @@ def evaluate(arguments: argparse.Namespace) -> None:
 
 def evaluate_trees(arguments: argparse.Namespace) -> None:
     if arguments.lowercase or arguments.tokenize != "13a":
-        raise UsageError("--tokenize and --lowercase are BLEU's; --trees scores brackets. Leave them out.")
+        raise UsageError("--tokenize and --lowercase apply to BLEU and cannot be combined with --trees. Remove them.")
     sentences = list(read_lines(Path(arguments.source)))
     gold = list(read_trees(Path(arguments.reference)))
     require_same_words(gold, sentences)
-    outputs = _outputs(arguments, sentences, lambda lines: _as_trees(gold, lines), split=False)  # a tree per line
+    outputs = _outputs(arguments, sentences, lambda lines: _as_trees(gold, lines), split=False)  # one tree per line
     scores = score_outputs(gold, outputs)
     print(json.dumps(_content(scores), indent=1) if arguments.json else scores)
 
@@ -57,28 +63,28 @@ def _outputs(
     written: Callable[[list[str]], Sequence[str]],
     split: bool = True,
 ) -> list[str]:
-    """The model's output for each line, as `heedful translate` prints it; --output gets what `written` makes of it."""
+    """Return the model's output for each line. Write `written(output)` to --output, if given."""
     translator = load(
         arguments.model, checkpoint=arguments.checkpoint, device=arguments.device, precision=arguments.precision
     )
-    # Opened before the work: a path that cannot be written is reported at once.
+    # Opened before translating, so that an unwritable path fails at once.
     with (
         output(arguments.output, arguments.source, arguments.reference)
         if arguments.output is not None
         else nullcontext() as stream
     ):
         results = translated(translator, iter(sources), beam=arguments.beam, alpha=arguments.alpha, split=split)
-        said = [result.text for _, _, result in results]
+        generated = [result.text for _, _, result in results]
         if stream is not None:
-            stream.writelines(f"{line}\n" for line in written(said))
-    return said
+            stream.writelines(f"{line}\n" for line in written(generated))
+    return generated
 
 
 def _as_trees(gold: Sequence[Tree], outputs: Sequence[str]) -> list[str]:
-    """Repaired and bracketed, with the words and tags of the gold trees: evalb reads the file beside theirs."""
+    """Return repaired, bracketed trees with the words and tags of the gold trees, as EVALB needs them."""
     return [
-        to_bracketed(replace(tree, brackets=delinearize(said, len(tree.words))))
-        for tree, said in zip(gold, outputs, strict=True)
+        to_bracketed(replace(tree, brackets=delinearize(generated, len(tree.words))))
+        for tree, generated in zip(gold, outputs, strict=True)
     ]
 
 

@@ -8,10 +8,10 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+from heedful.atomic_files import require_replaceable
 from heedful.errors import UsageError
-from heedful.files import require_replaceable
-from heedful.interop import ctranslate2, marian
-from heedful.interop.argos import SUFFIX, write_argos
+from heedful.interop import ctranslate2_export, marian_export
+from heedful.interop.argos_export import SUFFIX, write_argos
 from heedful.interop.marian_import import read_marian
 from heedful.storage.model_directory import Model, is_model, write_model
 from heedful.storage.run_directory import open_model
@@ -25,22 +25,24 @@ def export(arguments: argparse.Namespace) -> None:
     _check(arguments, out)
     model = _in_languages(open_model(Path(arguments.model)), arguments.languages)
     if model.text.lowercase:
-        log.warning("this model was trained on lower-cased text: give %s lower-cased text as well", arguments.to)
+        log.warning("this model was trained on lowercased text; pass lowercased text to %s too", arguments.to)
     if arguments.to == "ctranslate2":
-        ctranslate2.write_ctranslate2(model, out, arguments.quantization)
+        ctranslate2_export.write_ctranslate2(model, out, arguments.quantization)
     elif arguments.to == "argos":
         write_argos(model, out, arguments.quantization)
     else:
-        marian.write_marian(model, out)
+        marian_export.write_marian(model, out)
     print(out)
 
 
 def _check(arguments: argparse.Namespace, out: Path) -> None:
-    """Before anything is read: what cannot be written, and what would be lost."""
+    """Raise for options that do not apply and for existing output, before anything is read."""
     if arguments.to == "marian" and arguments.quantization:
-        raise UsageError("--quantization is for ctranslate2 and argos; transformers has its own when it loads a model.")
+        raise UsageError(
+            "--quantization applies to ctranslate2 and argos. transformers quantizes when it loads a model."
+        )
     if arguments.to == "ctranslate2" and arguments.languages:
-        raise UsageError("--languages is for argos and marian; a CTranslate2 model has no place for them.")
+        raise UsageError("--languages applies to argos and marian. A CTranslate2 model does not store languages.")
     if arguments.to == "argos" and out.suffix != SUFFIX:
         raise UsageError(f'--out must end in {SUFFIX} for argos, not "{out.name}".')
     if os.path.lexists(out):

@@ -1,4 +1,4 @@
-"""`heedful info`: describe a model, a run or a preset, on one screen or as JSON."""
+"""`heedful info`: describe a model, run or preset, on one screen or as JSON."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ import torch
 from heedful import presets, recipes
 from heedful.config import ModelConfig, Recipe
 from heedful.errors import ModelError, UsageError
+from heedful.formatting import format_duration, next_commands, plural, shell_command
 from heedful.model.transformer import Transformer
 from heedful.storage.file_names import CONFIG, MODEL_FILES, WEIGHTS
 from heedful.storage.manifest import verify_manifest
@@ -27,23 +28,24 @@ from heedful.training.diagnosis import diagnose
 from heedful.training.progress import Progress
 from heedful.training.run_log import read_log
 from heedful.views.run_page import write_run_page
-from heedful.wording import clock, command, plural, use_commands
 
 Facts = dict[str, Any]
-Line = tuple[str, str]  # a name and what there is to say about it
+Line = tuple[str, str]  # name and text
 
-_WIDTH = 13  # of the names on the screen
-_SCREEN = 79  # columns
-_PRESET_VOCABULARY = 37_000  # tokens: section 5.1
+_WIDTH = 13  # columns of the names
+_SCREEN = 79  # columns of the screen
+_PRESET_VOCABULARY = 37_000  # tokens, section 5.1
 
 
 def info(arguments: argparse.Namespace) -> None:
     if (arguments.path is None) == (arguments.preset is None):
         raise UsageError("Give either a PATH (a model or run directory) or --preset NAME.")
     if arguments.out and (arguments.path is None or not is_run(Path(arguments.path))):
-        raise UsageError("--out draws the curves of a run: give a RUN, a directory that heedful train wrote.")
+        raise UsageError(
+            "--out requires a run, because it draws training curves. Give a directory that heedful train wrote."
+        )
     if arguments.out and Path(arguments.out).suffix != ".html":
-        raise UsageError(f'--out writes a page: its name must end in .html, not "{arguments.out}".')
+        raise UsageError(f'--out must end in .html, not "{arguments.out}".')
     facts = preset_facts(arguments.preset) if arguments.preset else path_facts(Path(arguments.path))
     if arguments.out:
         _write_page(facts, Path(arguments.out))
@@ -70,10 +72,13 @@ def preset_facts(name: str) -> Facts:
 def path_facts(path: Path) -> Facts:
     if not path.is_dir():
         problem = "is a file" if path.exists() else "does not exist"
-        raise ModelError(f"{path} {problem}. Give a model or a run: a directory that heedful wrote.")
+        raise ModelError(f"{path} {problem}. Give a model or run directory that heedful wrote.")
     if not is_run(path):
         if not (path / CONFIG).is_file():
-            raise ModelError(f"{path} is neither a model nor a run: it has no config.json and no config.toml.")
+            raise ModelError(
+                f"{path} is neither a model nor a run: it has no config.json or config.toml. "
+                "Give a directory that heedful wrote."
+            )
         return model_facts(path)
     run = RunDirectory(path)
     model = next((place for place in (run.model, run.best) if place.is_dir()), None)
@@ -99,7 +104,7 @@ def model_facts(path: Path) -> Facts:
 
 
 def run_facts(run: RunDirectory) -> Facts:
-    """Return how far a run is; it may have no log and no checkpoint yet."""
+    """Return the progress of a run, which may have no log and no checkpoint yet."""
     entries = read_log(run.log) if run.log.is_file() else []
     recipe = run.recipe()
     validations = [entry for entry in entries if entry["kind"] == "valid"]
@@ -120,7 +125,7 @@ def run_facts(run: RunDirectory) -> Facts:
 
 
 def _is_finished(step: int, validations: list[Facts], recipe: Recipe) -> bool:
-    """Whether the steps or the patience are used up, by the rules of the training loop."""
+    """Return whether the run has reached its last step or stopped early."""
     progress = Progress()
     for entry in validations:
         bleu, nll = (nan if entry.get(key) is None else entry[key] for key in ("bleu", "nll"))
@@ -130,7 +135,7 @@ def _is_finished(step: int, validations: list[Facts], recipe: Recipe) -> bool:
 
 
 def _planned(run: RunDirectory) -> Facts:
-    """What is known of the model before one is written."""
+    """Return the model facts that are known before a model is written."""
     recipe = run.recipe()
     size = Tokenizer.read(run.tokenizer).vocab_size if run.tokenizer.is_file() else recipe.data.vocab_size
     text = {key: getattr(recipe.data, key) for key in ("source_language", "target_language", "lowercase", "max_length")}
@@ -139,7 +144,7 @@ def _planned(run: RunDirectory) -> Facts:
 
 
 def summary(facts: Facts) -> Iterator[Line]:
-    """Yield one screen, name and text, of what `--json` prints in full."""
+    """Yield a one-screen summary as (name, text); `--json` prints everything."""
     run, text = facts.get("run"), facts.get("text")
     if "preset" in facts:
         yield "preset", facts["preset"]
@@ -155,7 +160,7 @@ def summary(facts: Facts) -> Iterator[Line]:
         yield "tokenizer", _tokenizer(facts["shape"]["vocab_size"], text)
         yield (
             "decoding",
-            "beam {beam}, alpha {alpha}, up to {max_extra} tokens more than the source".format(**facts["decoding"]),
+            "beam {beam}, alpha {alpha}, at most {max_extra} tokens longer than the source".format(**facts["decoding"]),
         )
     if "preset" in facts:
         settings = ", ".join(f"{key} {_number(value)}" for key, value in facts["training"].items())
@@ -168,7 +173,7 @@ def summary(facts: Facts) -> Iterator[Line]:
 
 
 def _lines(name: str, texts: Iterable[str]) -> Iterator[Line]:
-    """The name stands on the first of several lines."""
+    """Yield the text line by line, with the name on the first."""
     yield from zip(chain([name], repeat("")), texts, strict=False)
 
 
@@ -176,7 +181,7 @@ def _progress(run: Facts) -> Iterator[Line]:
     early = ", stopped early" * (run["step"] < run["steps"])
     state = f"finished{early}" if run["finished"] else "unfinished"
     spent = [plural(run["tokens"], "target token")] * bool(run["tokens"])
-    spent += [f"{clock(run['seconds'])} of training"] * bool(run["seconds"])
+    spent += [f"{format_duration(run['seconds'])} of training"] * bool(run["seconds"])
     yield "training", " · ".join([f"{state}: step {run['step']:,} of {run['steps']:,}", *spent])
     if validations := run["validations"]:
         yield "best", _validation(max(validations, key=lambda one: (one.get("bleu") or 0.0, -(one.get("nll") or 1e9))))
@@ -200,7 +205,7 @@ def _validation(entry: Mapping[str, Any]) -> str:
 
 def _model(facts: Facts) -> str:
     if facts["model"] is None:
-        return "none yet: the run has not validated or saved"
+        return "none yet: no validation or checkpoint so far"
     steps = [f"{step:,}" for step in facts["history"].get("averaged_steps", [])]
     if len(steps) > 1:
         return f"{facts['model']} (average of {len(steps)} checkpoints, steps {steps[0]} to {steps[-1]})"
@@ -234,13 +239,13 @@ def _number(value: Any) -> str:
 
 def _next(facts: Facts) -> Iterator[str]:
     if "preset" in facts:
-        yield f"{command('train', '--preset', facts['preset'])} --source F --target F --out RUN"
+        yield f"{shell_command('train', '--preset', facts['preset'])} --source F --target F --out RUN"
     elif "run" not in facts:
-        yield from use_commands(Path(facts["model"]))
+        yield from next_commands(Path(facts["model"]))
     else:
         run = Path(facts["run"]["path"])
         if not facts["run"]["finished"]:
-            yield f"{command('train', run / 'config.toml', '--out', run)}  # continues the run"
+            yield f"{shell_command('train', run / 'config.toml', '--out', run)}  # continues the run"
         if facts["model"]:
-            yield from use_commands(run)
-        yield f"{command('info', run)} --out page.html  # curves"
+            yield from next_commands(run)
+        yield f"{shell_command('info', run)} --out page.html  # curves"

@@ -9,7 +9,7 @@ from heedful.errors import UsageError, nearest
 from heedful.lab.experiment import Setting, report, write_finding
 from heedful.lab.experiments import EXPERIMENTS
 from heedful.storage.ownership import LAB, claim
-from heedful.views.figure import require_matplotlib
+from heedful.views.cross_attention_figure import require_matplotlib
 
 ALL = "all"
 
@@ -22,7 +22,7 @@ def lab(arguments: argparse.Namespace) -> None:
     chosen = [one for one in EXPERIMENTS if arguments.name in (one.name, ALL)]
     if not chosen:
         allowed = [ALL, *(one.name for one in EXPERIMENTS)]
-        raise UsageError(f'There is no experiment "{arguments.name}".{nearest(arguments.name, allowed)}')
+        raise UsageError(f'Unknown experiment "{arguments.name}".{nearest(arguments.name, allowed)}')
     require_matplotlib()
     for one in chosen:
         directory = Path(arguments.out) / one.name

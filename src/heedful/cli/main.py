@@ -1,6 +1,6 @@
-"""`heedful`: parse → call → print. Only results go to stdout.
+"""The `heedful` command: parse, call, print. Only results go to stdout.
 
-All options are declared here. Each command has its own file, imported when it is called: --help does not import torch.
+Each command has its own module, imported when called, so --help does not import torch.
 """
 
 from __future__ import annotations
@@ -256,27 +256,25 @@ def _device_option(parser: _Parser) -> None:
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser, parsers = build_parser()
     if arguments and not arguments[0].startswith("-") and arguments[0] not in parsers:
-        raise UsageError(f'There is no command "{arguments[0]}".{nearest(arguments[0], parsers)}')
+        raise UsageError(f'Unknown command "{arguments[0]}".{nearest(arguments[0], parsers)}')
     _require_equals_sign(arguments)
     parsed, unknown = parser.parse_known_args(arguments)
     if parsed.command is None and unknown:
-        raise UsageError(f'heedful does not take "{unknown[0]}".{nearest(unknown[0], ("--help", "--version"))}')
+        raise UsageError(f'Unknown option "{unknown[0]}".{nearest(unknown[0], ("--help", "--version"))}')
     if parsed.command is None:
         raise UsageError("No command given. Run `heedful --help` for the list.")
     if unknown:
-        options = [option for action in parsers[parsed.command]._actions for option in action.option_strings]
+        options = [option for action in parsers[parsed.command].declared for option in action.option_strings]
         hint = nearest(unknown[0].partition("=")[0], options) if unknown[0].startswith("-") else ""
-        raise UsageError(
-            f'heedful {parsed.command} does not take "{unknown[0]}".{hint} See heedful {parsed.command} --help.'
-        )
+        raise UsageError(f'Unknown argument "{unknown[0]}".{hint} See heedful {parsed.command} --help.')
     return parsed
 
 
 def _require_equals_sign(arguments: Sequence[str]) -> None:
-    """Raise for `--set training.steps 5`, where the 5 would be taken for a recipe."""
+    """Raise for `--set training.steps 5`, in which argparse would take 5 for a recipe."""
     for option, name, value in zip(arguments, arguments[1:], arguments[2:], strict=False):
         if option == "--set" and "=" not in name and not value.startswith("-"):
-            raise UsageError(f"--set {name} has no value. Write --set {name}={value} instead, with an equals sign.")
+            raise UsageError(f"--set {name} has no value. Write --set {name}={value}.")
 
 
 def run(parsed: argparse.Namespace) -> None:
@@ -314,7 +312,7 @@ def run(parsed: argparse.Namespace) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.WARNING, stream=sys.stderr)
-    # A file name that is not UTF-8 is printed as it was given.
+    # File names that are not UTF-8 are printed unchanged.
     sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape", newline="\n")  # type: ignore[union-attr]
     keep_memory()
     try:
@@ -323,14 +321,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except HeedfulError as error:
         return _say(str(error), error.exit_code)
     except KeyboardInterrupt:
-        if sys.stderr.isatty():  # the shell's prompt begins a line of its own
+        if sys.stderr.isatty():  # start the shell prompt on a new line
             print(file=sys.stderr)
         return 130
     except BrokenPipeError:
-        # The reader of our output has closed it (`heedful translate … | head`): not an error.
+        # The reader closed the pipe (`heedful translate … | head`): not an error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
-        # A path that the system refuses (too long, no permission), or a full disk.
+        # An invalid path (too long, no permission) or a full disk.
         code = MachineError.exit_code if error.errno in DISK_ERRORS else InputError.exit_code
         return _say(f"{error.filename or 'output'}: {error.strerror or error}.", code)
     except (MemoryError, RuntimeError) as error:

@@ -1,4 +1,4 @@
-"""`heedful score`: how likely the model finds given translations."""
+"""`heedful score`: log-probabilities of existing translations."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from itertools import islice
 from pathlib import Path
 
 from heedful.engines.load import load
+from heedful.formatting import plural
 from heedful.text.corpus import read_sides
 from heedful.training.loss import perplexity
-from heedful.wording import plural
 
 _TOGETHER = 1_000
 
@@ -18,7 +18,7 @@ _TOGETHER = 1_000
 def score(arguments: argparse.Namespace) -> None:
     sides = Path(arguments.source), Path(arguments.target)
     for _ in read_sides(*sides):
-        pass  # whatever is wrong with the files is said before anything is printed
+        pass  # report bad files before printing anything
     pairs = read_sides(*sides)
     translator = load(arguments.model, checkpoint=arguments.checkpoint, device=arguments.device)
     total, tokens, done = 0.0, 0, 0

@@ -1,4 +1,4 @@
-"""`heedful serve`: translate over HTTP."""
+"""`heedful serve`: run the HTTP server."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from heedful.text.languages import with_languages
 
 def serve(arguments: argparse.Namespace) -> None:
     try:
-        from heedful.serving.access import Access, hosts_from, origins_from, proxies_from, read_api_keys
+        from heedful.serving.access_control import Access, hosts_from, origins_from, proxies_from, read_api_keys
         from heedful.serving.app import create_app
         from heedful.serving.limits import limits_from
         from heedful.serving.request_log import RequestLog
@@ -26,7 +26,9 @@ def serve(arguments: argparse.Namespace) -> None:
         from heedful.serving.service import TranslationService
         from heedful.serving.suggestions import Suggestions
     except ModuleNotFoundError as error:
-        raise UsageError(f"Serving needs {error.name}: pip install 'heedful[serve]'.") from None
+        raise UsageError(
+            f"heedful serve requires the package {error.name}. Run: pip install 'heedful[serve]'"
+        ) from None
     if arguments.rate_limit is not None and arguments.rate_limit < 1:
         raise UsageError(f"--rate-limit must be at least 1 request per minute, not {arguments.rate_limit}.")
     limits = limits_from(arguments.limit)
@@ -56,7 +58,7 @@ def serve(arguments: argparse.Namespace) -> None:
 
 
 def _loaded(names: list[str], engine: str, precision: Precision) -> tuple[list[Translator], Choice]:
-    """Load the models, each given as MODEL, or as MODEL:en:fr to name its languages."""
+    """Load the models, each given as MODEL, or as MODEL:en:fr with its languages."""
     named = [with_languages(name) for name in names]
     translators, choice = load_all([path for path, _ in named], Use(), precision=precision, engine=engine)
     for translator, (_, languages) in zip(translators, named, strict=True):

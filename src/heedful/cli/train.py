@@ -1,4 +1,4 @@
-"""`heedful train`, and what it would cost (`--dry-run`)."""
+"""`heedful train`, and its cost estimate (`--dry-run`)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from heedful import recipes
 from heedful.errors import MachineError, UsageError
+from heedful.formatting import next_commands, plural, shell_command
 from heedful.recipes import Settings
 from heedful.storage.file_names import RECIPE
-from heedful.wording import command, plural, use_commands
 
 if TYPE_CHECKING:
     from heedful.training.dry_run import Report
@@ -36,12 +36,14 @@ def train(arguments: argparse.Namespace) -> None:
         if is_main_process():
             print(run.path)
             print_status(
-                "\n".join(["next:", *(f"  {line}" for line in (*use_commands(run.path), command("info", run.path)))])
+                "\n".join(
+                    ["next:", *(f"  {line}" for line in (*next_commands(run.path), shell_command("info", run.path)))]
+                )
             )
 
 
 def settings_of(arguments: argparse.Namespace) -> Settings:
-    """The recipe, or the files of the command line, overridden by --set."""
+    """Return the settings from the recipe or the file options, overridden by --set."""
     files = {name: tuple(getattr(arguments, name)) for name in _FILES if getattr(arguments, name)}
     if arguments.recipe and files:
         raise UsageError("Give either a recipe or --source, --target, --valid-source and --valid-target, not both.")
@@ -50,7 +52,7 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
         root = Path(arguments.data_root) if arguments.data_root else None
         return recipes.merged(recipes.read(Path(arguments.recipe), root), _absolute(given))
     if arguments.data_root:
-        raise UsageError("--data-root goes with a recipe.")
+        raise UsageError("--data-root applies only to a recipe. Remove it, or pass a recipe.")
     settings = recipes.merged({"data": files}, given)
     begun = bool(arguments.out) and (Path(arguments.out) / RECIPE).is_file()
     if not (begun or settings["data"].get("source") or settings["data"].get("builtin")):
@@ -90,11 +92,11 @@ def _flops_lines(report: Report) -> Iterator[str]:
 
     cost, steps = report.estimate, report.plan.recipe.training.steps
     read = report.plan.buckets is not None
-    basis = "the text's own batches" if read else f"sentences taken to have {ASSUMED_LENGTH} tokens"
-    yield f"FLOPs a step, counted: {_power(cost.step_flops)} ({basis})"
+    basis = "from the batches of the corpus" if read else f"assuming sentences of {ASSUMED_LENGTH} tokens"
+    yield f"FLOPs per step, counted: {_power(cost.step_flops)} ({basis})"
     yield f"FLOPs of the run, counted: {_power(cost.run_flops)} ({plural(steps, 'step')})"
     if run := cost.papers_run:
-        how = f"{run.devices} devices × {run.hours:g} hours × {_power(run.rate, 1)} a second, as in Table 2"
+        how = f"{run.devices} devices × {run.hours:g} hours × {_power(run.rate, 1)} FLOP/s, as in Table 2"
         yield f"FLOPs of the run, the paper's estimate: {_power(run.flops, 1)} ({how})"
 
 
@@ -107,8 +109,8 @@ def _memory_lines(report: Report) -> Iterator[str]:
         "gradients": memory.gradients,
         "Adam's two moments": memory.moments,
         "activations of the largest batch": memory.activations,
-        "working space of the allocator": memory.working,
-        "in all": memory.total,
+        "allocator overhead": memory.working,
+        "total": memory.total,
     }
     yield from (f"memory, {name}: {gigabytes(size)}" for name, size in parts.items())
     if report.available is not None:
@@ -120,18 +122,18 @@ def _time_lines(report: Report) -> Iterator[str]:
     if report.speed:
         seconds = report.estimate.run_flops / report.speed
         yield (
-            f"time, estimated: {duration(seconds)} at {report.speed / 1e9:,.3g} GFLOP/s, measured on this "
-            f"{report.device.type} just now; validation and saving not counted"
+            f"estimated time: {duration(seconds)} at {report.speed / 1e9:,.3g} GFLOP/s, measured on this "
+            f"{report.device.type} just now; without validation and checkpoints"
         )
 
 
 def _power(number: float, digits: int = 2) -> str:
-    """1.23e18: digits behind the point and a power of ten."""
+    """Return a number in scientific notation, such as 1.23e18."""
     return f"{number:.{digits}e}".replace("e+0", "e").replace("e+", "e")
 
 
 def duration(seconds: float) -> str:
-    """In the largest unit of which there are two."""
+    """Return a duration in the largest unit that gives at least 2."""
     for unit, length in (("years", 365 * 86_400), ("days", 86_400), ("hours", 3_600), ("minutes", 60)):
         if seconds >= 2 * length:
             return f"{seconds / length:,.1f} {unit}"

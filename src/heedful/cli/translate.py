@@ -15,18 +15,18 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, TextIO
 
+from heedful.atomic_files import disk_errors, new_file
 from heedful.decoding.translator import Translation, Translator
 from heedful.engines.choice import Use
 from heedful.engines.load import load_all
 from heedful.errors import UsageError
-from heedful.files import disk_errors, new_file
+from heedful.formatting import plural
 from heedful.text.corpus_checks import empty_translations
-from heedful.text.lines import decode_lines, one_line, read_lines
-from heedful.wording import plural
+from heedful.text.text_files import decode_lines, one_line, read_lines
 
 log = logging.getLogger("heedful")
 
-_CHUNK = 1_000  # lines translated at a time: enough to batch by length, few enough to hold
+_CHUNK = 1_000  # lines translated at a time: enough to batch by length, few enough to fit in memory
 
 
 def translate(arguments: argparse.Namespace) -> None:
@@ -35,7 +35,7 @@ def translate(arguments: argparse.Namespace) -> None:
         raise UsageError(f"--n-best must be at least 1, not {arguments.n_best}.")
     if arguments.input is not None:
         lines = read_lines(Path(arguments.input))
-        first = next(lines, None)  # a missing file is said before the model is loaded
+        first = next(lines, None)  # report a missing file before loading the model
         lines = _again(first, lines)
     else:
         lines = _typed() if interactive else decode_lines(sys.stdin.buffer, "standard input")
@@ -63,7 +63,7 @@ def _needs(arguments: argparse.Namespace) -> str:
 def translated(
     translator: Translator, lines: Iterator[str], chunk_lines: int = _CHUNK, **search: Any
 ) -> Iterator[tuple[int, str, Translation]]:
-    """Number, line and translation of every line; shows progress on a terminal."""
+    """Yield number, line and translation of every line; show progress on a terminal."""
     done, began, written, empty = 0, monotonic(), 0, 0
     while chunk := list(islice(lines, chunk_lines)):
         results = translator.translate(chunk, first_line=done + 1, **search)
@@ -80,13 +80,13 @@ def translated(
 
 
 def _on_one_line(result: Translation) -> Translation:
-    """A carriage return between two sentences is kept by `translate`; in a file of lines it is a space."""
+    """Replace carriage returns, which `translate` keeps, by spaces."""
     others = tuple(replace(other, text=one_line(other.text)) for other in result.alternatives)
     return replace(result, text=one_line(result.text), alternatives=others)
 
 
 def render(number: int, line: str, result: Translation, arguments: argparse.Namespace) -> str:
-    """The output for one source line, newline included."""
+    """Return the output for one source line, with its newline."""
     wanted = arguments.n_best or 1
     found = [result, *result.alternatives]
     if arguments.format == "jsonl":
@@ -97,7 +97,7 @@ def render(number: int, line: str, result: Translation, arguments: argparse.Name
     if arguments.n_best:
         found += [found[-1]] * (
             wanted - len(found)
-        )  # an empty line has one translation; K lines per source are promised
+        )  # an empty line has one translation, but K lines per source are promised
         return "".join(f"{number}\t{other.score:.6f}\t{other.text}\n" for other in found)
     return f"{result.score:.6f}\t{result.text}\n" if arguments.scores else f"{result.text}\n"
 
@@ -115,10 +115,10 @@ def output(name: str | None, *inputs: str) -> Iterator[TextIO]:
     if path.is_file() and (_is_one_of(path, inputs) if inputs else _is_standard_input(path)):
         raise UsageError(f"--output {name} is one of the input files. Choose another name.")
     if not name or path.is_dir():
-        raise UsageError(f'--output takes the name of a file, not "{name}".')
+        raise UsageError(f'--output must be a file, not "{name}".')
     if not path.parent.is_dir():
-        raise UsageError(f"Cannot write {path}: there is no directory {path.parent}. Create it first.")
-    if path.exists() and not path.is_file():  # /dev/null, a pipe: nothing to put in its place
+        raise UsageError(f"Cannot write {path}: directory {path.parent} does not exist. Create it first.")
+    if path.exists() and not path.is_file():  # /dev/null or a pipe cannot be replaced
         with disk_errors(path), path.open("w", encoding="utf-8", newline="\n") as stream:
             yield stream
         return
@@ -145,14 +145,14 @@ def _again(first: str | None, rest: Iterator[str]) -> Iterator[str]:
 
 
 def _typed() -> Iterator[str]:
-    """Yield lines as they are typed, with editing and history where input and output are a terminal."""
-    print("Type a line and press Enter. Ctrl-D ends.", file=sys.stderr)
-    if not sys.stdout.isatty():  # a prompt would land in the output
+    """Yield lines as they are typed, with editing and history on a terminal."""
+    print("Type a line and press Enter. Press Ctrl-D to quit.", file=sys.stderr)
+    if not sys.stdout.isatty():  # the prompt would end up in the output
         yield from decode_lines(sys.stdin.buffer, "standard input")
         return
-    with contextlib.suppress(ImportError):  # not on every system; input() works without it
+    with contextlib.suppress(ImportError):  # not available on every system; input() works without it
         import readline  # noqa: F401
-    # What is not UTF-8 arrives as lone surrogates, which the translator refuses with a message.
+    # Invalid UTF-8 becomes lone surrogates, which the translator rejects with a message.
     sys.stdin.reconfigure(encoding="utf-8", errors="surrogateescape")  # type: ignore[union-attr]
     with contextlib.suppress(EOFError):
         while True:

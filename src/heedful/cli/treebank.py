@@ -1,11 +1,11 @@
-"""`heedful treebank`: bracketed trees become text to train a parser on."""
+"""`heedful treebank`: convert bracketed trees to training text for a parser."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from heedful.files import new_directory, require_replaceable
+from heedful.atomic_files import new_directory, require_replaceable
 from heedful.parsing.treebank import output_file_names, split_files, treebank_files, write_splits
 from heedful.storage.manifest import write_manifest
 from heedful.storage.ownership import may_replace

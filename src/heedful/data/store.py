@@ -17,14 +17,14 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
+from heedful.atomic_files import holds_only, new_directory, read_at_most
 from heedful.config import EOS, DataConfig
 from heedful.data.lengths import Chunk, LengthBuckets, Lengths, length_buckets, write_order
+from heedful.deserialization import require_format_version
 from heedful.errors import CorpusError
-from heedful.files import holds_only, new_directory, read_at_most
+from heedful.formatting import plural
 from heedful.text.corpus import Pair, clean
 from heedful.text.tokenizer import Tokenizer
-from heedful.typed import require_version
-from heedful.wording import plural
 
 Ids = npt.NDArray[np.integer[Any]]
 
@@ -60,7 +60,7 @@ class Store:
     def __init__(self, directory: Path) -> None:
         try:
             described = json.loads((directory / "store.json").read_text(encoding="utf-8"))
-            require_version(described["format_version"], FORMAT_VERSION, directory / "store.json", CorpusError)
+            require_format_version(described["format_version"], FORMAT_VERSION, directory / "store.json", CorpusError)
             dtype = np.dtype(described["dtype"])
             self.report = FilterReport(**described["report"])
             self.facts: dict[str, str] = described["facts"]

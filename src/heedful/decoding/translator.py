@@ -23,8 +23,8 @@ from heedful.errors import InputError, ModelError, UsageError
 from heedful.model.transformer import AttentionWeights
 from heedful.storage.model_directory import Model
 from heedful.text.corpus import clean
-from heedful.text.lines import check_text, one_line
 from heedful.text.segmentation import SegmentedText, by_rank, segment_text
+from heedful.text.text_files import check_text, one_line
 
 log = logging.getLogger("heedful")
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from heedful.errors import UsageError
-from heedful.interop.ctranslate2 import is_installed
+from heedful.interop.ctranslate2_export import is_installed
 from heedful.interop.export_constraints import has_standard_heads
 from heedful.model.transformer import Transformer
 

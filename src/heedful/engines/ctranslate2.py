@@ -11,7 +11,7 @@ import torch
 from heedful.config import EOS
 from heedful.decoding.search import Hypothesis, length_penalty
 from heedful.decoding.searcher import claim_process
-from heedful.interop.ctranslate2 import write_ctranslate2
+from heedful.interop.ctranslate2_export import write_ctranslate2
 from heedful.storage.model_directory import Model
 
 # CTranslate2 divides by n^alpha, heedful by ((5 + n) / 6)^alpha. With this factor both change alike at 15 tokens.

@@ -15,11 +15,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from heedful.atomic_files import read_at_most
 from heedful.config import BOS, EOS, PAD, DecodingConfig, ModelConfig
+from heedful.deserialization import build_dataclass
 from heedful.errors import ConfigError, ModelError
-from heedful.files import read_at_most
 from heedful.interop.export_constraints import SUPPRESSED_TOKENS
-from heedful.interop.marian import (
+from heedful.interop.marian_export import (
     BIAS,
     CONFIG,
     EMBEDDING,
@@ -35,7 +36,6 @@ from heedful.model.embeddings import sinusoids
 from heedful.model.transformer import Transformer
 from heedful.storage.model_directory import Model, TextFacts, read_tensors, require_size, with_weights
 from heedful.text.tokenizer import Tokenizer
-from heedful.typed import build
 
 _MAX_JSON_BYTES = 50_000_000  # enough for a vocabulary of a million tokens
 # Redundant tensors that a file may contain: copies of the tied embedding, and sinusoids.
@@ -59,7 +59,7 @@ _REQUIRED: dict[str, tuple[Any, Any]] = {
 def read_marian(directory: Path) -> Model:
     """Return the model in a Marian directory; raise if heedful cannot represent it."""
     if not directory.is_dir():
-        raise ModelError(f"There is no directory {directory}. Give the one that save_pretrained wrote.")
+        raise ModelError(f"Directory {directory} does not exist. Give the one that save_pretrained wrote.")
     if not (directory / CONFIG).exists():
         raise ModelError(
             f"{directory} is not a Marian model: it has no {CONFIG}. Give the directory that save_pretrained wrote."
@@ -78,9 +78,9 @@ def _read_json(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(read_at_most(path, _MAX_JSON_BYTES).decode("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise ModelError(f"{path} cannot be read: {error}.") from None
+        raise ModelError(f"Cannot read {path}: {error}.") from None
     if not isinstance(content, dict):
-        raise ModelError(f"{path} cannot be read: it is not a JSON object.")
+        raise ModelError(f"Cannot read {path}: it is not a JSON object.")
     return content
 
 
@@ -104,7 +104,7 @@ def _read_config(content: Mapping[str, Any], path: Path) -> ModelConfig:
     try:
         sizes = {ours: content[key] for ours, key in theirs.items()}
         rates = {key: float(content.get(key, 0.0)) for key in ("dropout", "attention_dropout")}
-        return build(ModelConfig, {**sizes, **rates})
+        return build_dataclass(ModelConfig, {**sizes, **rates})
     except (KeyError, TypeError, ValueError, OverflowError, ConfigError) as error:
         raise ModelError(f"{path} does not describe a model: {error}.") from None
 
@@ -188,7 +188,7 @@ def _read_text_and_decoding(content: Mapping[str, Any], path: Path) -> tuple[Tex
     """Return the settings that heedful wrote into the config, or the defaults."""
     heedful_section = content.get("heedful", {})
     try:
-        return build(TextFacts, heedful_section.get("text", {})), build(
+        return build_dataclass(TextFacts, heedful_section.get("text", {})), build_dataclass(
             DecodingConfig, heedful_section.get("decoding", {})
         )
     except (AttributeError, TypeError, ValueError, OverflowError, ConfigError) as error:

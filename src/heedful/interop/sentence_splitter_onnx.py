@@ -4,7 +4,7 @@ Argos Translate splits text with an ONNX model that predicts for every character
 downloads one if the package has none. This one makes the download unnecessary: each character becomes a one-hot class,
 and one convolution over six characters computes the prediction.
 
-The rules are those of `text/sentences.py`, as far as a window of six characters can express them.
+The rules are those of `text/sentence_splitting.py`, as far as a window of six characters can express them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from heedful.text.sentences import CLOSES, ENDS, ENDS_AT_ONCE
+from heedful.text.sentence_splitting import CLOSES, ENDS, ENDS_AT_ONCE
 
 _CLASSES = ("end", "end_at_once", "space", "close", "small", "capital", "other")  # digits count as "capital"
 # The five output labels of a character; minisbd treats the last as a sentence end too.

@@ -1,1 +1,1 @@
-"""The paper's claims, each as an experiment of minutes: `heedful lab`."""
+"""`heedful lab`: the paper's claims as short experiments."""

@@ -1,4 +1,4 @@
-"""Claims that need no training: they can be computed in seconds."""
+"""Experiments without training, computed in seconds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from heedful.model.transformer import Transformer
 
 
 def scaling(_: Setting) -> Finding:
-    """Queries and keys of independent numbers with mean 0 and variance 1, as footnote 4 takes them."""
+    """Test the scaling by √d_k with independent queries and keys of mean 0 and variance 1, as in footnote 4."""
     generator = torch.Generator().manual_seed(1)
     queries, keys = 1_000, 32
     rows: list[list[str]] = []
@@ -44,11 +44,11 @@ def scaling(_: Setting) -> Finding:
     grows = all(abs(found / math.sqrt(d_k) - 1) < 0.05 for found, d_k in zip(deviations, widths, strict=True))
     saturates = largest["not divided"][-1] > 0.9 and max(largest["divided by √d_k"]) < 0.5
     return Finding(
-        ("d_k", "deviation of q·k", "√d_k", "largest of 32 weights", "the same, divided", "slope", "the same, divided"),
+        ("d_k", "deviation of q·k", "√d_k", "largest of 32 weights", "the same, scaled", "slope", "the same, scaled"),
         rows,
         grows and saturates,
-        "dot products spread as √d_k; undivided, at d_k = 1,024 one key takes "
-        f"{largest['not divided'][-1]:.0%} of the weight, and the softmax has hardly a slope left to learn by.",
+        "the deviation of dot products grows as √d_k; without scaling, at d_k = 1,024 one key gets "
+        f"{largest['not divided'][-1]:.0%} of the weight, and the gradient of the softmax nearly vanishes.",
         Curves(
             [Curve(name, widths, values) for name, values in largest.items()],
             "d_k (width of queries and keys)",
@@ -59,12 +59,12 @@ def scaling(_: Setting) -> Finding:
 
 
 def _slope(weights_QS: Tensor) -> float:
-    """The trace of the softmax's derivative, diag(p) - ppᵀ: 0 where nothing moves any more."""
+    """Return the trace of the softmax Jacobian, diag(p) - ppᵀ, which is 0 when the softmax is saturated."""
     return float((1 - weights_QS.square().sum(dim=1)).mean())
 
 
 def order(_: Setting) -> Finding:
-    """A random encoder reads a sentence and the same words in another order."""
+    """Compare a random encoder's states for a sentence and a permutation of it."""
     generator = torch.Generator().manual_seed(1)
     length = 12
     ids_1S = torch.randint(4, 50, (1, length), generator=generator)
@@ -86,13 +86,13 @@ def order(_: Setting) -> Finding:
         ("positions", "largest difference between a word's state in one order and in the other"),
         rows,
         held,
-        "without positions a word's state is the same wherever it stands: the model cannot know the order.",
-        Bars(moved, "positional encoding", "largest change of a word's state"),
+        "without positions a word's state is the same in any order: the model cannot know the word order.",
+        Bars(moved, "positional encoding", "largest change in a word's state"),
     )
 
 
 def shifts(_: Setting) -> Finding:
-    """PE(pos + k) = R_k · PE(pos), with one matrix R_k for all positions."""
+    """Test PE(pos + k) = R_k · PE(pos) with one matrix R_k for all positions."""
     d_model, positions = 64, 400
     table_TD = sinusoids(positions + 101, d_model)
     rows, worst = [], 0.0
@@ -120,7 +120,7 @@ def shifts(_: Setting) -> Finding:
 
 
 def _rotation(k: int, d_model: int) -> Tensor:
-    """Each pair (sin, cos) turned by k times its frequency."""
+    """Return the matrix that rotates each pair (sin, cos) by k times its frequency."""
     angles = k * 10_000.0 ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
     rotation_DD = torch.zeros(d_model, d_model, dtype=torch.float64)
     even, odd = torch.arange(0, d_model, 2), torch.arange(1, d_model, 2)
@@ -130,7 +130,7 @@ def _rotation(k: int, d_model: int) -> Tensor:
 
 
 def cost(setting: Setting) -> Finding:
-    """One layer of each kind, forward, one sentence; the best of several times."""
+    """Time the forward pass of one layer of each type for one sentence; the best of several runs."""
     d = 64 if setting.quick else 256
     lengths = [d // 4, d // 2, d, 2 * d, 4 * d]
     torch.manual_seed(1)

@@ -1,4 +1,4 @@
-"""An experiment, its findings, and the report and figure made of them."""
+"""Experiments, their findings, and the reports and figures made from them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from heedful.files import write_durably
+from heedful.atomic_files import write_durably
 from heedful.version import __version__
 
 
 class Setting(NamedTuple):
-    out: Path  # a directory of its own
-    quick: bool  # to see that it runs: what is trained is too small to judge by
+    out: Path  # the experiment's own directory
+    quick: bool  # only check that it runs; the models are too small to judge
 
 
 class Curve(NamedTuple):
@@ -24,7 +24,7 @@ class Curve(NamedTuple):
 
 
 class Curves(NamedTuple):
-    """A figure where x is a number: lines through points."""
+    """A line plot over a numeric x axis."""
 
     curves: Sequence[Curve]
     x_label: str
@@ -34,7 +34,7 @@ class Curves(NamedTuple):
 
 
 class Bars(NamedTuple):
-    """A figure where x is a name: one bar each, with its value above it."""
+    """A bar chart with one labelled bar per name."""
 
     values: Mapping[str, float]
     x_label: str
@@ -45,7 +45,7 @@ class Bars(NamedTuple):
 class Finding:
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
-    held: bool | None  # whether it came out as the paper says; None: not judged
+    held: bool | None  # whether the result agrees with the paper; None: not judged
     verdict: str
     figure: Curves | Bars
 
@@ -59,8 +59,8 @@ class Experiment:
 
 
 def report(experiment: Experiment, found: Finding) -> str:
-    """As a person reads it, in Markdown."""
-    outcome = {True: "as the paper says", False: "not as the paper says", None: "not judged"}[found.held]
+    """Return the report in Markdown."""
+    outcome = {True: "agrees with the paper", False: "disagrees with the paper", None: "not judged"}[found.held]
     return "\n".join(
         [
             f"# {experiment.name} ({experiment.section})",
@@ -77,7 +77,7 @@ def report(experiment: Experiment, found: Finding) -> str:
 
 
 def write_finding(experiment: Experiment, found: Finding, directory: Path) -> None:
-    """report.md, result.json and figure.svg."""
+    """Write report.md, result.json and figure.svg."""
     directory.mkdir(parents=True, exist_ok=True)
     text = f"{report(experiment, found)}\n\n![{experiment.name}](figure.svg)\n"
     write_durably(directory / "report.md", text.encode("utf-8"))

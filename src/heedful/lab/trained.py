@@ -1,4 +1,4 @@
-"""Small models on the built-in pair, alike in everything but one thing."""
+"""Training of small models on the built-in pair that differ in one setting."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from heedful.engines.load import load
-from heedful.evaluation.scores import bleu
+from heedful.evaluation.sacrebleu_scores import bleu
 from heedful.lab.experiment import Curve, Curves, Finding, Setting
 from heedful.text.builtin_corpus import BuiltinCorpus
 from heedful.training.run import train
 
 Settings = Mapping[str, Any]
-Verdict = tuple[bool, str]  # whether it came out as the paper says, and what was seen
+Verdict = tuple[bool, str]  # whether the result agrees with the paper, and a summary
 
-# A minute or so each on two cores.
+# About a minute each on two cores.
 BASE: dict[str, Any] = {
     "data.builtin": True,
     "data.builtin_pairs": 20_000,
@@ -45,22 +45,22 @@ _QUICK: dict[str, Any] = {
     "training.warmup_steps": 5,
     "training.validate_every": 5,
     "training.save_every": 2,
-    "training.threads": 1,  # so little is slower on more
+    "training.threads": 1,  # such small batches are slower with more threads
 }
 _TEST_PAIRS = 500
 
 
 @dataclass(frozen=True)
 class Trained:
-    """What came of one variant."""
+    """The results of one variant."""
 
     name: str
     path: Path
     parameters: int
-    training_nll: float  # of the last lines of the log, dropout included
-    nll: float  # of the validation text, the last
-    bleu: float  # of the averaged model on test sentences, with its own search
-    curve: Curve  # of the validation's nll
+    training_nll: float  # mean over the last log lines, with dropout
+    nll: float  # of the last validation
+    bleu: float  # of the averaged model on test sentences, with its own decoding settings
+    curve: Curve  # validation nll by step
 
 
 Judge = Callable[[list[Trained]], Verdict]
@@ -83,7 +83,7 @@ def _trained(setting: Setting, name: str, change: Settings) -> Trained:
 
 
 def _few_lines(directory: Path) -> Settings:
-    """A little of the built-in pair as files: decoding all its validation text would take longer than ten steps."""
+    """Write a small part of the built-in pair to files; decoding all of it would take longer than ten steps."""
     directory.mkdir(parents=True, exist_ok=True)
     keys = {}
     for key, corpus in (("", BuiltinCorpus("train", 300)), ("valid_", BuiltinCorpus("valid", 20))):
@@ -103,7 +103,7 @@ def bleu_on_test(setting: Setting, path: Path, checkpoint: str = "averaged", **s
 def compared(
     changes: Mapping[str, Settings], judge: Callable[[list[Trained]], Verdict]
 ) -> Callable[[Setting], Finding]:
-    """An experiment that trains each variant once, and judges by what came of them."""
+    """Return an experiment that trains each variant once and judges the results."""
 
     def run(setting: Setting) -> Finding:
         found = variants(setting, changes)
@@ -119,4 +119,4 @@ def compared(
 
 
 def judged(setting: Setting, held: bool, verdict: str) -> tuple[bool | None, str]:
-    return (None, "a quick run trains too little to say.") if setting.quick else (held, verdict)
+    return (None, "a quick run trains too little to judge.") if setting.quick else (held, verdict)

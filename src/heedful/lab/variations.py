@@ -1,13 +1,12 @@
-"""The paper's claims about what is learnt, each with the variants that show it. One run a variant: small differences
-are noise."""
+"""Experiments with trained variants. There is one run per variant, so small differences are noise."""
 
 from __future__ import annotations
 
 from math import exp
 
+from heedful.formatting import plural
 from heedful.lab.experiment import Curve, Curves, Finding, Setting
 from heedful.lab.trained import Settings, Trained, Verdict, bleu_on_test, compared, judged, variants
-from heedful.wording import plural
 
 
 def _best(found: list[Trained]) -> Trained:
@@ -16,7 +15,7 @@ def _best(found: list[Trained]) -> Trained:
 
 def _heads(found: list[Trained]) -> Verdict:
     single, best = found[0], _best(found)
-    return best is not single, f"the best is {best.name}, {best.bleu - single.bleu:+.1f} BLEU beside one head."
+    return best is not single, f"the best is {best.name}, {best.bleu - single.bleu:+.1f} BLEU compared with one head."
 
 
 heads = compared({plural(h, "head"): {"model.h": h} for h in (1, 4, 16)}, _heads)
@@ -25,7 +24,7 @@ heads = compared({plural(h, "head"): {"model.h": h} for h in (1, 4, 16)}, _heads
 def _key_size(found: list[Trained]) -> Verdict:
     full, *smaller = found
     differences = ", ".join(f"{one.name} {one.nll - full.nll:+.3f}" for one in smaller)
-    return all(one.nll > full.nll for one in smaller), f"nats per token, beside {full.name}: {differences}."
+    return all(one.nll > full.nll for one in smaller), f"nats per token, compared with {full.name}: {differences}."
 
 
 key_size = compared({f"d_k = {d_k}": {"model.d_k": d_k, "model.d_v": 16} for d_k in (16, 4, 2)}, _key_size)
@@ -57,7 +56,7 @@ def _dropout(found: list[Trained]) -> Verdict:
     )
 
 
-_FEW = {"data.builtin_pairs": 1_500}  # so that they can be learnt by heart
+_FEW = {"data.builtin_pairs": 1_500}  # few enough to be memorised
 dropout = compared({f"dropout {p}": {"model.dropout": p, **_FEW} for p in (0.0, 0.1, 0.3)}, _dropout)
 
 
@@ -85,14 +84,14 @@ def _warmup(found: list[Trained]) -> Verdict:
     return warm.nll < cold.nll, f"without warm-up {cold.nll:.3f} nats per token, with it {warm.nll:.3f}."
 
 
-# From step 100 on both have the same rate (Eq. 3); before, the first one's falls to it and the second one's rises.
+# From step 100 both have the same learning rate (Eq. 3); before, the first decreases to it and the second increases.
 warmup = compared(
     {f"{plural(steps, 'step')} of warm-up": {"training.warmup_steps": steps} for steps in (1, 100)}, _warmup
 )
 
 
 def search(setting: Setting) -> Finding:
-    """One model: its last checkpoint and the average of its last five, greedy and with beams."""
+    """Compare the last checkpoint and the average of the last five, with greedy and beam search."""
     [one] = variants(setting, {"one model": {}})
     beams, checkpoints = (1, 2, 4, 8), ("last", "averaged")
     scores = {

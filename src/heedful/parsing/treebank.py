@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from heedful.errors import CorpusError
+from heedful.formatting import plural
 from heedful.parsing.linearization import linearize
 from heedful.parsing.trees import read_trees, to_bracketed
-from heedful.wording import plural
 
 SPLITS = ("train", "valid", "test")
 WORDS, TREES, GOLD = "words", "trees", "gold"
@@ -37,7 +37,7 @@ def treebank_files(top: Path) -> list[Path]:
     """Return all .mrg files below a directory, sorted by path."""
     if not top.is_dir():
         raise CorpusError(
-            f"There is no directory {top}. Give the directory that contains the treebank's {SUFFIX} files."
+            f"Directory {top} does not exist. Give the directory that contains the treebank's {SUFFIX} files."
         )
     paths = (Path(folder, name) for folder, _, names in os.walk(top) for name in names if name.endswith(SUFFIX))
     return sorted(paths)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from heedful.errors import CorpusError
-from heedful.text.lines import read_lines
+from heedful.text.text_files import read_lines
 
 ROOT = "TOP"  # label of an added root
 TRACE_TAG = "-NONE-"  # tag of traces and other empty elements

@@ -1,1 +1,1 @@
-"""Models over HTTP: the API of LibreTranslate, and a page to translate with."""
+"""HTTP server: a LibreTranslate-compatible API and a web app."""

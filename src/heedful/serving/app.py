@@ -1,7 +1,7 @@
-"""The HTTP API, which is LibreTranslate's, and the web app.
+"""The LibreTranslate-compatible HTTP API and the web app.
 
 POST /translate · POST /detect · GET /languages · /health · /frontend/settings · /metrics · / · /attend
-Files, suggestions and the API's description have modules of their own.
+Files, suggestions and the API description have their own modules.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Scope
 
 from heedful.errors import HeedfulError
-from heedful.serving import schema
-from heedful.serving.access import Access
+from heedful.serving import openapi_schema
+from heedful.serving.access_control import Access
+from heedful.serving.access_middleware import AccessMiddleware, SecurityHeadersMiddleware
 from heedful.serving.batcher import OverloadError
-from heedful.serving.bodies import read_body, read_fields, request_fields
-from heedful.serving.files import add_file_routes
-from heedful.serving.guard import Guard, SecurityHeaders
-from heedful.serving.head import HeadAsGet
+from heedful.serving.file_routes import add_file_routes
+from heedful.serving.head_requests import HeadMiddleware
 from heedful.serving.limits import Limits
-from heedful.serving.metrics import Metrics, Timed
-from heedful.serving.pages import SECURITY_HEADERS, content_policy, html_page
+from heedful.serving.metrics import Metrics, TimingMiddleware
+from heedful.serving.request_body import read_body, read_fields, request_fields
 from heedful.serving.request_log import RequestLog
 from heedful.serving.requests import RequestError, detect_request, sentence_number, translate_request
+from heedful.serving.security_headers import SECURITY_HEADERS, content_policy, html_page
 from heedful.serving.service import TranslationService
-from heedful.serving.spec import add_spec_routes
 from heedful.serving.suggestions import Suggestions, add_suggestion_routes
+from heedful.serving.swagger import add_spec_routes
 from heedful.version import __version__
 from heedful.views.attention_page import attention_template
 
 T = TypeVar("T")
 _PAGE = Path(__file__).parent / "page"
-_CLIENT_DISCONNECTED = 499  # for the metrics: the client has closed the connection and reads no response
+_CLIENT_DISCONNECTED = 499  # for the metrics: the client closed the connection before the response
 
 
 def create_app(
@@ -72,17 +72,17 @@ def create_app(
 
 
 def _add_middleware(app: FastAPI, metrics: Metrics, access: Access, request_log: RequestLog | None) -> None:
-    """The last middleware added is the first that a request passes."""
+    """Add the middleware; a request passes the last one added first."""
     paths = {getattr(route, "path", "") for route in app.routes}
 
     def note(scope: Scope, status: int, seconds: float) -> None:
-        # Only our own paths are labels: a client cannot make the list of metrics grow.
+        # Only known paths become labels, so that clients cannot grow the metrics without bound.
         metrics.note(scope["path"] if scope["path"] in paths else "other", status, seconds)
         if request_log is not None:
             path = scope.get("raw_path", b"").partition(b"?")[0].decode("latin-1")
             request_log.note(access.client(scope), scope["method"], path, status, seconds)
 
-    app.add_middleware(HeadAsGet)
+    app.add_middleware(HeadMiddleware)
     if access.cors_origins:
         app.add_middleware(
             CORSMiddleware,
@@ -90,28 +90,35 @@ def _add_middleware(app: FastAPI, metrics: Metrics, access: Access, request_log:
             allow_methods=["GET", "POST"],
             allow_headers=["Authorization", "Content-Type"],
         )
-    app.add_middleware(Guard, access=access)  # before CORS: a preflight request is checked too
-    app.add_middleware(SecurityHeaders)
-    app.add_middleware(Timed, note=note)
+    app.add_middleware(AccessMiddleware, access=access)  # outside CORS, so that preflight requests are checked too
+    app.add_middleware(SecurityHeadersMiddleware)
+    app.add_middleware(TimingMiddleware, note=note)
 
 
 def _add_translation(app: FastAPI, service: TranslationService, metrics: Metrics) -> None:
     limits = service.limits
     attention_policy = content_policy(attention_template())
 
-    @app.post("/translate", openapi_extra=schema.body(schema.TRANSLATE), responses=schema.ERRORS)
+    @app.post(
+        "/translate", openapi_extra=openapi_schema.body(openapi_schema.TRANSLATE), responses=openapi_schema.ERRORS
+    )
     async def translate(request: Request) -> Response:
         wanted = translate_request(await _fields(request, limits), limits)
         metrics.characters.inc(sum(map(len, wanted.texts)))
         answer = await _until_disconnected(request, service.translate(wanted))
         return _disconnected() if answer is None else JSONResponse(answer)
 
-    @app.post("/detect", openapi_extra=schema.body(schema.DETECT), responses=schema.ERRORS)
+    @app.post("/detect", openapi_extra=openapi_schema.body(openapi_schema.DETECT), responses=openapi_schema.ERRORS)
     async def detect(request: Request) -> JSONResponse:
         text = detect_request(await _fields(request, limits), limits)
         return JSONResponse(await asyncio.to_thread(service.detect, text))
 
-    @app.get("/attend", openapi_extra=schema.query(schema.ATTEND), responses=schema.ERRORS, response_class=HTMLResponse)
+    @app.get(
+        "/attend",
+        openapi_extra=openapi_schema.query(openapi_schema.ATTEND),
+        responses=openapi_schema.ERRORS,
+        response_class=HTMLResponse,
+    )
     async def attend(request: Request) -> Response:
         fields = await _query_fields(request, limits)
         wanted, sentence = translate_request(fields, limits), sentence_number(fields)
@@ -147,18 +154,18 @@ def _add_facts(
     @app.get("/metrics", response_class=PlainTextResponse)
     async def metrics_page(request: Request) -> Response:
         if not access.is_local(request.scope) and not access.has_key(request.headers, request.query_params):
-            raise RequestError("/metrics is for clients on this machine, or with an API key.", 403)
+            raise RequestError("/metrics is available only to clients on this machine or with an API key.", 403)
         return Response(metrics.page(), media_type=metrics.content_type)
 
 
 def _page() -> str:
-    """Return the web app as one document."""
+    """Return the web app as one HTML document."""
     parts = {name: (_PAGE / f"translate.{name}").read_text(encoding="utf-8") for name in ("html", "css", "js")}
     return parts["html"].replace("@STYLE@", parts["css"]).replace("@SCRIPT@", parts["js"])
 
 
 def _add_errors(app: FastAPI) -> None:
-    """Make every error response {"error": "…"}, as LibreTranslate's are."""
+    """Make every error response {"error": "…"}, as in LibreTranslate."""
 
     @app.exception_handler(RequestError)
     async def refused(_: Request, error: RequestError) -> JSONResponse:
@@ -182,13 +189,13 @@ def _add_errors(app: FastAPI) -> None:
 
     @app.exception_handler(Exception)
     async def crashed(_: Request, error: Exception) -> JSONResponse:
-        # Starlette sends this response from outside the middleware, so it needs the headers here.
-        message = f"Internal error: {type(error).__name__}. The server's log has the details."
+        # Starlette sends this response outside the middleware, so the headers are added here.
+        message = f"Internal error: {type(error).__name__}. See the server log for details."
         return _error(500, message, SECURITY_HEADERS)
 
 
 def _error(status: int, message: str, headers: dict[str, str] | None = None) -> JSONResponse:
-    message = message.encode("utf-8", "replace").decode("utf-8")  # it may repeat a lone surrogate
+    message = message.encode("utf-8", "replace").decode("utf-8")  # it may contain a lone surrogate
     return JSONResponse({"error": message}, status, headers)
 
 
@@ -197,14 +204,14 @@ def _disconnected() -> Response:
 
 
 async def _fields(request: Request, limits: Limits) -> Mapping[str, Any]:
-    """Return the fields of a request. Refuse it if it needs an API key and has none."""
+    """Return the fields of a request. Reject it if a required API key is missing."""
     fields = await request_fields(request, limits)
     request.app.state.access.check_key(request.headers, {**request.query_params, **fields})
     return fields
 
 
 async def _query_fields(request: Request, limits: Limits) -> Mapping[str, Any]:
-    """Return the fields of the query string, for a GET address. A body is read and ignored."""
+    """Return the fields of a GET query string. A body is read and ignored."""
     await read_body(request, limits)
     fields = read_fields(b"", "application/x-www-form-urlencoded", request.url.query)
     request.app.state.access.check_key(request.headers, fields)
@@ -212,7 +219,7 @@ async def _query_fields(request: Request, limits: Limits) -> Mapping[str, Any]:
 
 
 async def _until_disconnected(request: Request, work: Coroutine[Any, Any, T]) -> T | None:
-    """Return the result of the work. Cancel it and return None if the client disconnects before."""
+    """Return the result of the work. If the client disconnects first, cancel it and return None."""
     task, disconnect = asyncio.ensure_future(work), asyncio.ensure_future(request.receive())
     try:
         await asyncio.wait({task, disconnect}, return_when=asyncio.FIRST_COMPLETED)

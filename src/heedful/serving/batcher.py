@@ -1,8 +1,8 @@
-"""The request queue: sentences of several requests are translated in one batch.
+"""The request queue, which batches sentences of several requests.
 
 One worker thread translates, one batch at a time; other requests wait in the queue. A batch takes one sentence of each
-waiting request in turn, so that a short text does not wait for a long one. All bookkeeping is done on the event loop:
-there are no locks.
+waiting request in turn, so that short texts do not wait for long ones. All bookkeeping runs on the event loop, so there
+are no locks.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from heedful.errors import HeedfulError
 from heedful.serving.served_model import Engine
 
 T = TypeVar("T")
-Found = list[list[list[int]]]  # for each sentence its best translations, as token ids
-BATCH_TOKENS = 1_000  # larger batches are hardly faster, and the next request waits for the whole batch
+Found = list[list[list[int]]]  # n-best translations per sentence, as token ids
+BATCH_TOKENS = 1_000  # larger batches are hardly faster, and requests wait for the whole batch
 _FIRST_GUESS = 500.0  # tokens per second, before the first batch
 _SMOOTHING = 0.2  # weight of the newest batch in the average speed
 
@@ -37,13 +37,13 @@ class OverloadError(HeedfulError):
 
 @dataclass(eq=False)
 class Job:
-    """The sentences of a request, and the translations found so far."""
+    """The sentences of a request and the translations so far."""
 
     engine: Engine
     sources: list[list[int]]  # token ids of each sentence
     n_best: int
     answer: asyncio.Future[Found]
-    taken: int = 0  # sentences that a batch has taken
+    taken: int = 0  # sentences already assigned to a batch
     found: Found = field(default_factory=list)
 
 
@@ -70,7 +70,7 @@ class Batcher:
         self._thread.shutdown()
 
     async def translate(self, engine: Engine, sources: list[list[int]], n_best: int) -> Found:
-        """Find the best translations of every sentence. A cancelled request frees its slot in the queue."""
+        """Return the n-best translations of every sentence. A cancelled request frees its slot in the queue."""
         if not sources:
             return []
         with self.slot(sum(map(len, sources))):
@@ -104,7 +104,7 @@ class Batcher:
             await self._translate_batch(batch)
 
     def _next_batch(self) -> list[tuple[Job, int]]:
-        """Sentences as (job, number), from all jobs with the engine and n-best of the one that has waited longest."""
+        """Return (job, index) of the next sentences, from all jobs compatible with the oldest one."""
         batch: list[tuple[Job, int]] = []
         space, others = BATCH_TOKENS, deque[Job]()
         while self._jobs and space > 0:
@@ -131,7 +131,7 @@ class Batcher:
             found = await loop.run_in_executor(self._thread, engine.search, sources, n_best)
             if len(found) != len(sources):
                 raise RuntimeError(f"{len(sources)} sentences, {len(found)} translations")
-        except Exception as error:  # every request of the batch fails; the next batch may succeed
+        except Exception as error:  # all requests of this batch fail; the next batch may succeed
             for job, _ in batch:
                 if not job.answer.done():
                     job.answer.set_exception(error)

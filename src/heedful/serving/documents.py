@@ -1,4 +1,4 @@
-"""A text or an HTML document: its segments to translate, and the document with their translations."""
+"""Text and HTML documents: extract the segments to translate, and insert the translations."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from heedful.decoding.translator import Translator
-from heedful.serving.alignment import join_aligned, needs_alignment, whole
-from heedful.serving.html_text import parse_html
-from heedful.serving.inline import AlignedText, Run, restore
+from heedful.serving.html_parser import parse_html
+from heedful.serving.inline_markup import AlignedText, Run, restore
+from heedful.serving.word_alignment import join_aligned, needs_alignment, whole
 from heedful.text.segmentation import Segment, SegmentedText
 
 
 class Document(Protocol):
     segments: list[Segment]
-    to_align: list[int]  # numbers of the segments whose words must be aligned
+    to_align: list[int]  # indices of the segments that need word alignment
 
     def fill(self, translations: list[list[int]], aligned: Mapping[int, AlignedText]) -> str:
-        """Put translations, token ids with the end symbol, in the place of the segments."""
+        """Return the document with its segments replaced by translations (token ids with EOS)."""
 
 
 class TextDocument:

@@ -1,4 +1,4 @@
-"""Files as texts to translate and what stands between them: plain text, HTML and SubRip subtitles."""
+"""File formats: split plain text, HTML and SubRip subtitles into translatable and other parts."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _TIME = r"(?:\d+:)?\d{1,2}:\d\d(?:[,.]\d+)?"  # hours and milliseconds may be mi
 _TIMING = re.compile(rf"\s*{_TIME}\s*-->\s*{_TIME}")
 _NUMBER = re.compile(r"\s*\d+\s*")
 _SRT_TAG = re.compile(r"(</?(?:[ibu]|font)(?:\s[^<>]*)?>)", re.IGNORECASE)
-_SRT_PREFIX = re.compile(r"(?:\{\\[^{}]*\})*(?:[-–—]\s*)?")  # a position such as {\an8}; the dash of a speaker
+_SRT_PREFIX = re.compile(r"(?:\{\\[^{}]*\})*(?:[-–—]\s*)?")  # a position such as {\an8}; a speaker's dash
 _SPEAKER = re.compile(r"\s*[-–—]\s*\S")
 
 
 class Document(NamedTuple):
-    """A file in parts. Joined as they are, they give the file back."""
+    """A file in parts; joined, they give the original file."""
 
     parts: list[str]
-    translated: list[int]  # the parts that are translated; the others stay as they are
+    translated: list[int]  # indices of the parts to translate
     is_html: bool = False
     is_srt: bool = False
 
@@ -47,7 +47,7 @@ class Document(NamedTuple):
 
 
 def read_document(text: str, extension: str, most: int) -> Document:
-    """Take a file apart. Lines of plain text that have more than `most` characters are cut where sentences end."""
+    """Split a file into parts. Plain-text lines over `most` characters are cut between sentences."""
     if extension == ".srt":
         return _srt(text)
     return _html(text) if extension == ".html" else _plain(text, most)
@@ -63,7 +63,7 @@ def _plain(text: str, most: int) -> Document:
 
 def _html(text: str) -> Document:
     document = Document([], [], is_html=True)
-    for run, is_text in html_runs(text):
+    for run, is_text in split_html(text):
         if is_text:
             _add(document, run)
         else:
@@ -72,7 +72,7 @@ def _html(text: str) -> Document:
 
 
 def _add(document: Document, part: str) -> None:
-    """Add a text; the space at its ends is not translated."""
+    """Add a text; leading and trailing space is not translated."""
     body = part.strip()
     before, _, after = part.partition(body) if body else (part, "", "")
     document.parts.append(before)
@@ -83,7 +83,7 @@ def _add(document: Document, part: str) -> None:
 
 
 def _srt(text: str) -> Document:
-    """Numbers, timings and blank lines stay. The lines of a cue are one text, except that each speaker has his own."""
+    """Split subtitles. Numbers, timings and blank lines are kept; each speaker's lines in a cue form one text."""
     document = Document([], [], is_html=True, is_srt=True)
     lines = _WHOLE_LINE.findall(text)
     timings = [place for place, line in enumerate(lines) if _TIMING.match(line)]
@@ -117,8 +117,8 @@ def _utterances(lines: list[str]) -> list[str]:
 
 
 def _srt_to_html(text: str) -> str:
-    """Escape everything but the tags that subtitles have."""
-    parts = _SRT_TAG.split(text)  # every second one is a tag
+    """Escape everything except subtitle tags."""
+    parts = _SRT_TAG.split(text)  # tags are at odd indices
     return "".join(part if place % 2 else html.escape(part, quote=False) for place, part in enumerate(parts))
 
 
@@ -129,7 +129,7 @@ def _like(original: str, text: str) -> str:
 
 
 def _wrapped(text: str, lines: int) -> str:
-    """Break a text into at most so many lines of about the same length: the narrowest that does, by bisection."""
+    """Wrap a text to at most `lines` lines of minimal width, found by bisection."""
 
     def wrap(width: int) -> list[str]:
         return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)

@@ -1,4 +1,4 @@
-"""Translated files that wait to be downloaded, in a directory that only this user can read."""
+"""Storage of translated files until download, in a directory that only this user can read."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class _Kept(NamedTuple):
 
 
 class FileStore:
-    """Keep files for `limits.file_seconds`. Use as a context manager: leaving it deletes all of them."""
+    """Keeps files for `limits.file_seconds`. A context manager: leaving it deletes all files."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
@@ -40,7 +40,7 @@ class FileStore:
 
     @contextmanager
     def place(self, size: int) -> Iterator[None]:
-        """Hold a place while a file of `size` bytes is translated. Raise if there is none."""
+        """Reserve space while a file of `size` bytes is translated. Raise if there is none."""
         if len(self._kept) + self._reserved >= self.limits.files:
             raise self._full()
         self._check_bytes(size)
@@ -60,7 +60,7 @@ class FileStore:
         return OverloadError(max(1, round(oldest - now)))
 
     async def add(self, content: bytes, download_name: str) -> str:
-        """Keep a file and return the name under which it can be fetched. The name cannot be guessed."""
+        """Store a file and return its unguessable download name."""
         self._check_bytes(len(content))
         name = secrets.token_urlsafe(24) + Path(download_name).suffix
         path = Path(self._directory.name) / name
@@ -74,12 +74,12 @@ class FileStore:
         return name
 
     async def get(self, name: str) -> tuple[bytes, str] | None:
-        """Return the file and its name for the user, or None if there is no such file (any more)."""
+        """Return the file and its display name, or None if it does not exist or has expired."""
         if (kept := self._kept.get(name)) is None:
             return None
         try:
             return await asyncio.to_thread(kept.path.read_bytes), kept.download_name
-        except FileNotFoundError:  # deleted meanwhile
+        except FileNotFoundError:  # deleted in the meantime
             return None
 
     def delete(self, name: str) -> None:

@@ -1,4 +1,4 @@
-"""The limits of a server."""
+"""Limits on requests, connections and stored files."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ def _limit(default: float, meaning: str) -> Any:
 
 @dataclass(frozen=True)
 class Limits:
-    """The largest accepted values. A request above a limit is refused before any work is done for it."""
+    """The limits. A request above a limit is rejected before any work is done."""
 
     body: int = _limit(1_000_000, "bytes of a request body")
     texts: int = _limit(100, "texts per request")
     characters: int = _limit(10_000, "characters per request, over all its texts")
     tokens: int = _limit(8_000, "tokens per request, over all its texts")
-    attended: int = _limit(64, "tokens of a sentence whose attention is shown")
+    attended: int = _limit(64, "tokens per sentence on the attention page")
     file: int = _limit(1_000_000, "bytes of a file to translate")
-    files: int = _limit(100, "translated files kept, and files in translation")
-    files_bytes: int = _limit(50_000_000, "bytes of all translated files kept")
-    file_seconds: float = _limit(600.0, "seconds that a translated file is kept")
+    files: int = _limit(100, "translated files stored or in progress")
+    files_bytes: int = _limit(50_000_000, "bytes of all stored files")
+    file_seconds: float = _limit(600.0, "seconds a translated file is stored")
     suggestions_bytes: int = _limit(100_000_000, "bytes of the suggestions file")
-    alternatives: int = _limit(5, "alternatives to the best translation")
-    waiting: int = _limit(16_000, "tokens of all requests in the queue")
+    alternatives: int = _limit(5, "alternative translations per text")
+    waiting: int = _limit(16_000, "tokens in the request queue")
     connections: int = _limit(500, "open connections")
     receive_seconds: float = _limit(20.0, "seconds to receive a whole request")
-    idle_seconds: float = _limit(20.0, "seconds between two requests of a connection")
-    send_seconds: float = _limit(20.0, "seconds in which the client reads nothing of a response")
+    idle_seconds: float = _limit(20.0, "seconds between requests on a connection")
+    send_seconds: float = _limit(20.0, "seconds without the client reading the response")
 
 
 def limits_from(settings: Sequence[str]) -> Limits:
@@ -42,12 +42,12 @@ def limits_from(settings: Sequence[str]) -> Limits:
     for setting in settings:
         name, _, text = setting.partition("=")
         if name not in known:
-            raise UsageError(f'There is no limit "{name}".{nearest(name, known)}')
+            raise UsageError(f'Unknown limit "{name}".{nearest(name, known)}')
         values[name] = _number(name, text, type(known[name]))
     return Limits(**values)
 
 
-_MOST = 10**12  # of any limit
+_MOST = 10**12  # largest value of any limit
 
 
 def _number(name: str, text: str, kind: type[int] | type[float]) -> float:

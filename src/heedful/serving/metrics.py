@@ -1,4 +1,4 @@
-"""Metrics of the server in the format of Prometheus."""
+"""Server metrics in Prometheus format."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Metrics:
 
 
 class _Batches(Collector):
-    """The number of batches since the start, which the batcher counts itself."""
+    """Exports the batcher's own count of batches."""
 
     def __init__(self, batcher: Batcher) -> None:
         self.batcher = batcher
@@ -49,7 +49,7 @@ class _Batches(Collector):
         yield CounterMetricFamily("heedful_batches", "batches translated", value=self.batcher.batches)
 
 
-class Timed:
+class TimingMiddleware:
     """Middleware that calls `note(scope, status, seconds)` after every request."""
 
     def __init__(self, app: ASGIApp, note: Callable[[Scope, int, float], None]) -> None:

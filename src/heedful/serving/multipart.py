@@ -1,4 +1,4 @@
-"""Multipart forms: the streaming parser of python-multipart, with our limits. Nested forms are refused."""
+"""Multipart forms: the streaming parser of python-multipart with limits. Nested forms are rejected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""At most N requests per minute and client, in bounded memory."""
+"""Rate limiting per client, in bounded memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _WINDOW = 60.0  # seconds
 
 
 class RateLimiter:
-    """Counts the requests of each client in a window of one minute, which starts with its first request."""
+    """Counts each client's requests in a one-minute window that starts with the first request."""
 
     def __init__(self, limit: int, clock: Callable[[], float] = time.monotonic) -> None:
         self.limit, self.clock = limit, clock
@@ -29,7 +29,7 @@ class RateLimiter:
         return 0
 
     def _forget(self, now: float) -> None:
-        """Drop windows that are over, and the oldest one if there are too many clients."""
+        """Drop expired windows, and the oldest one if there are too many clients."""
         while self._windows:
             end, _ = next(iter(self._windows.values()))
             if end > now and len(self._windows) < MAX_CLIENTS:

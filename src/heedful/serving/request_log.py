@@ -1,4 +1,4 @@
-"""The request log: one line per request, without texts and query strings."""
+"""The request log: one line per request, without text or query strings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MAX_PATH = 200  # characters
 
 
 class RequestLog:
-    """Writes lines in a thread of its own: a full pipe must not stop the server. Lines beyond the queue are dropped."""
+    """Writes in its own thread, so that a blocked pipe does not stop the server. Drops lines if the queue is full."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr
@@ -28,13 +28,13 @@ class RequestLog:
             self._lines.put_nowait(f"{when} {client} {method} {path[:_MAX_PATH]} {status} {1_000 * seconds:.0f} ms\n")
 
     def close(self) -> None:
-        """Write what is queued, unless nobody reads it."""
+        """Write the queued lines, unless the pipe is blocked."""
         with suppress(queue.Full):
             self._lines.put(None, timeout=1)
         self._thread.join(timeout=1)
 
     def _write(self) -> None:
-        with suppress(OSError, ValueError):  # nobody reads the log any more
+        with suppress(OSError, ValueError):  # the log was closed
             while (line := self._lines.get()) is not None:
                 self._stream.write(line)
                 self._stream.flush()

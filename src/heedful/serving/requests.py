@@ -1,4 +1,4 @@
-"""The fields of a request: what they may hold, and the errors if they do not."""
+"""Validation of request fields, with LibreTranslate's error messages."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 from heedful.errors import HeedfulError, InputError
 from heedful.serving.limits import Limits
-from heedful.text.lines import check_text
+from heedful.text.text_files import check_text
 
 FORMATS = ("text", "html")
 
 
 class RequestError(HeedfulError):
-    """A refused request, with its HTTP status and headers for the response."""
+    """A rejected request, with HTTP status and headers of the response."""
 
     def __init__(self, message: str, status: int = 400, headers: dict[str, str] | None = None) -> None:
         super().__init__(message)
@@ -21,13 +21,13 @@ class RequestError(HeedfulError):
 
 
 def missing(name: str) -> RequestError:
-    """Clients of LibreTranslate compare this and the other sentences that begin with "Invalid request"."""
+    """Return LibreTranslate's error for a missing field; clients compare messages that start with "Invalid request"."""
     return RequestError(f"Invalid request: missing {name} parameter")
 
 
 class TranslateRequest(NamedTuple):
     texts: list[str]
-    is_list: bool  # whether q was a list: the response then has lists too
+    is_list: bool  # whether q was a list; then the response has lists too
     source: str
     target: str
     format: str
@@ -44,15 +44,15 @@ def translate_request(fields: Mapping[str, Any], limits: Limits) -> TranslateReq
 
 
 def sentence_number(fields: Mapping[str, Any]) -> int:
-    """`sentence`: which sentence of q to show attention for, counted from 1; the first by default."""
+    """Return the number of the sentence to show attention for, counted from 1 (the default)."""
     given = _word(fields, "sentence", "1")
     if not (given.isascii() and given.isdecimal() and len(given) < 10):
-        raise RequestError(f'sentence must be a number from 1, not "{given}".')
+        raise RequestError(f'sentence must be a whole number of at least 1, not "{given}".')
     return int(given)
 
 
 def detect_request(fields: Mapping[str, Any], limits: Limits) -> str:
-    """Return the text; a list becomes one text, one line for each item."""
+    """Return the text; a list becomes one text with one line per item."""
     return "\n".join(_texts(fields, limits)[0])
 
 
@@ -62,7 +62,7 @@ def _texts(fields: Mapping[str, Any], limits: Limits) -> tuple[list[str], bool]:
         raise missing("q")
     texts = given if isinstance(given, list) else [given]
     if not all(isinstance(text, str) for text in texts):
-        raise RequestError("q must be a text or a list of texts.")
+        raise RequestError("q must be a string or a list of strings.")
     if len(texts) > limits.texts:
         raise _too_much(len(texts), limits.texts)
     characters = sum(map(len, texts))
@@ -81,7 +81,7 @@ def _too_much(size: int, most: int) -> RequestError:
 
 
 def _checked_text(text: str, name: str) -> str:
-    """Return the text. Refuse a lone surrogate, which no response could repeat."""
+    """Return the text. Reject lone surrogates, which a response could not contain."""
     try:
         return check_text(text, name)
     except InputError as error:
@@ -95,7 +95,7 @@ def _word(fields: Mapping[str, Any], name: str, default: str | None = None) -> s
             raise missing(name)
         return default
     if not isinstance(value, str):
-        raise RequestError(f"{name} must be a text.")
+        raise RequestError(f"{name} must be a string.")
     return _checked_text(value, name)
 
 

@@ -1,4 +1,4 @@
-"""uvicorn with strict HTTP parsing, deadlines for slow clients and a shutdown that answers every request."""
+"""uvicorn with strict HTTP parsing, deadlines for slow clients and graceful shutdown."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from heedful.errors import MachineError, UsageError
 from heedful.serving.limits import Limits
-from heedful.serving.pages import SECURITY_HEADERS
+from heedful.serving.security_headers import SECURITY_HEADERS
 from heedful.serving.strict_http import StrictConnection, is_chunked
 
 _GRACE = 0.3  # seconds after the stop signal in which new requests are still answered
-_LINGER = 1.0  # seconds for a refused client to read the response
+_LINGER = 1.0  # seconds for a rejected client to read the response
 _CLOSE = (b"connection", b"close")
 
 
@@ -33,7 +33,7 @@ class _Deadline:
         self.timer: asyncio.TimerHandle | None = None
 
     def start(self, connection: H11Protocol, seconds: float) -> None:
-        """Start the timer. If it is running, it keeps its time."""
+        """Start the timer, unless it is running."""
         self.timer = self.timer or connection.loop.call_later(seconds, connection.transport.abort)
 
     def cancel(self) -> None:
@@ -43,7 +43,7 @@ class _Deadline:
 
 
 class _Connection(H11Protocol):
-    """A connection that is closed when its client sends a request, or reads the response, too slowly."""
+    """A connection that is closed if the client sends or reads too slowly."""
 
     limits = Limits()
 
@@ -55,7 +55,7 @@ class _Connection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        transport.set_write_buffer_limits(high=0)  # data that cannot be sent at once has a deadline
+        transport.set_write_buffer_limits(high=0)  # unsent data has a deadline
         if len(self.connections) > self.limits.connections:
             self._refuse(503, "Too many connections.", "Retry-After: 1\r\n")
         else:
@@ -68,7 +68,7 @@ class _Connection(H11Protocol):
     def handle_events(self) -> None:
         try:
             super().handle_events()
-        except h11.ProtocolError:  # too late for a response
+        except h11.ProtocolError:  # too late to respond
             self.transport.abort()
         if self._is_refused:
             return
@@ -80,7 +80,7 @@ class _Connection(H11Protocol):
         self._close_after_chunks()
 
     def _close_after_chunks(self) -> None:
-        """End the connection after a chunked request: h11 is lenient about where the last chunk ends."""
+        """Close the connection after a chunked request, because h11 is lenient about the end of the last chunk."""
         is_whole = self.conn.their_state is not h11.SEND_BODY
         if self.cycle is not None and self.cycle.keep_alive and is_whole and is_chunked(self.cycle.scope["headers"]):
             self.cycle.keep_alive = False
@@ -89,10 +89,10 @@ class _Connection(H11Protocol):
     def on_response_complete(self) -> None:
         super().on_response_complete()
         if self.conn.their_state is h11.SEND_BODY and is_chunked(self.cycle.scope["headers"]):
-            self._ignore_further_data()  # answered before its end; the deadline of the request goes on
+            self._ignore_further_data()  # answered before the end of the request, whose deadline still runs
 
     def _ignore_further_data(self) -> None:
-        """Close our side. Closing both with unread data would reset the connection before the response is read."""
+        """Close only our side; closing both would reset the connection before the client reads the response."""
         self._is_refused = True
         self.flow.resume_reading()
         self.transport.write_eof()
@@ -106,7 +106,7 @@ class _Connection(H11Protocol):
         self._writing.cancel()
 
     def _expect_progress(self, unsent: int) -> None:
-        """Abort if the client has read nothing in the time. A slow client that reads something may go on."""
+        """Abort if the client has read nothing since the last check; slow progress is allowed."""
         left = self.transport.get_write_buffer_size()
         if left >= unsent:
             self.transport.abort()
@@ -122,8 +122,8 @@ class _Connection(H11Protocol):
         self._refuse(400, "Not a valid HTTP request.")
 
     def _refuse(self, status: int, message: str, headers: str = "") -> None:
-        """Send an error and end the connection; what the client still sends is not read as HTTP."""
-        if self.cycle is not None and not self.cycle.response_complete:  # the request broke off in its body
+        """Send an error and close the connection; further data is not parsed as HTTP."""
+        if self.cycle is not None and not self.cycle.response_complete:  # the request is incomplete
             self.cycle.disconnected = True
             self.cycle.message_event.set()
             if self.cycle.response_started:
@@ -135,7 +135,7 @@ class _Connection(H11Protocol):
 
 
 def _response(status: int, message: str, headers: str = "") -> bytes:
-    """Return a response for connections on which no request was read."""
+    """Return a raw response for connections without a parsed request."""
     body = json.dumps({"error": message}).encode()
     security = "".join(f"{name}: {value}\r\n" for name, value in SECURITY_HEADERS.items())
     head = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n{security}"
@@ -153,17 +153,17 @@ class _Server(uvicorn.Server):
         self.ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Answer requests that arrive together with the stop signal, too."""
+        """Shut down, but still answer requests that arrive with the stop signal."""
         self.server_state.default_headers.append(_CLOSE)
         for connection in self.server_state.connections:
-            if (cycle := getattr(connection, "cycle", None)) is not None:  # its response is under way
+            if (cycle := getattr(connection, "cycle", None)) is not None:  # its response is being sent
                 cycle.default_headers = self.server_state.default_headers
         await asyncio.sleep(_GRACE)
         await super().shutdown(sockets)
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Open the port before models are loaded, so that an error shows at once."""
+    """Open the port before models are loaded, so that errors show at once."""
     if not 0 <= port <= 65_535:
         raise UsageError(f"--port {port} is not a port number. Choose one from 1 to 65535, or 0 for any free port.")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -196,11 +196,11 @@ def run(app: ASGIApp, listener: socket.socket, limits: Limits, ready: Callable[[
         log_level="error",
         access_log=False,
         server_header=False,
-        proxy_headers=False,  # by default uvicorn believes X-Forwarded-For from this machine; Access decides that
+        proxy_headers=False,  # uvicorn would trust X-Forwarded-For from this machine; `Access` decides instead
         timeout_keep_alive=limits.idle_seconds,  # type: ignore[arg-type]
         backlog=1_024,
     )
-    # uvicorn raises the signal again when it has shut down; nothing is left to do then.
+    # uvicorn raises the signal again after shutdown; nothing is left to do.
     previous: dict[signal.Signals, Any] = {
         one: signal.signal(one, lambda *_: None) for one in (signal.SIGTERM, signal.SIGINT)
     }

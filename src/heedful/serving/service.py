@@ -1,4 +1,4 @@
-"""Translation requests: choose the model, segment the texts, translate the segments, join the answer."""
+"""The translation service: select the model, segment the texts, translate, and join the results."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from heedful.errors import InputError, UsageError
-from heedful.serving.alignment import align_words
+from heedful.formatting import plural
 from heedful.serving.batcher import Batcher
 from heedful.serving.documents import Document, HtmlDocument, TextDocument
 from heedful.serving.file_formats import EXTENSIONS
@@ -16,8 +16,9 @@ from heedful.serving.language_codes import resolve_language
 from heedful.serving.limits import Limits
 from heedful.serving.requests import RequestError, TranslateRequest
 from heedful.serving.served_model import ServedModel
+from heedful.serving.word_alignment import align_words
+from heedful.text.language_detection import detect as detect_language
 from heedful.text.languages import language_name
-from heedful.text.profiles import detect as detect_language
 from heedful.text.segmentation import by_rank
 from heedful.views.attention_page import attended, attention_page
 
@@ -65,10 +66,10 @@ class TranslationService:
         }
 
     def detect(self, text: str) -> list[dict[str, Any]]:
-        """Languages with their confidence in percent, the most likely first."""
+        """Return the languages with confidence in percent, most likely first."""
         found = detect_language(text, self.profiles)
         if not found:
-            found = [(next(iter(self.models))[0], 0.0)]  # no profiles: any language is a guess
+            found = [(next(iter(self.models))[0], 0.0)]  # without profiles every language is a guess
         return [{"confidence": round(100 * share, 1), "language": language} for language, share in found]
 
     async def translate(self, asked: TranslateRequest) -> dict[str, Any]:
@@ -84,14 +85,14 @@ class TranslationService:
         return _answer(asked, found, detected)
 
     def _detected(self, asked: TranslateRequest) -> dict[str, Any]:
-        """The detected language; without profiles, the first source language of the target."""
+        """Return the detected language; without profiles, the first source language for the target."""
         if self.profiles:
             return self.detect("\n".join(asked.texts))[0]
         source = next((source for source, target in self.models if target == asked.target), next(iter(self.models))[0])
         return {"confidence": 0.0, "language": source}
 
     async def attend(self, asked: TranslateRequest, sentence: int) -> str:
-        """The attention page of one sentence of a text; the page offers the others."""
+        """Return the attention page of one sentence of a text, with links to the others."""
         asked = self._resolved(asked)
         source = asked.source
         if source == AUTO:
@@ -100,9 +101,11 @@ class TranslationService:
         text = "\n".join(asked.texts)
         segments = (await asyncio.to_thread(model.translator.segment, text)).segments
         if not segments:
-            raise RequestError("q is empty: there is nothing to show attention for.")
+            raise RequestError("q is empty. Send a text to show attention for.")
         if not 1 <= sentence <= len(segments):
-            raise RequestError(f"sentence = {sentence} is not in q, which has {len(segments):,}. Count from 1.")
+            raise RequestError(
+                f"sentence = {sentence} does not exist: q has {plural(len(segments), 'sentence')}, counted from 1."
+            )
         if (tokens := len(segments[sentence - 1].ids)) > self.limits.attended:
             raise RequestError(
                 f"Sentence {sentence} has {tokens:,} tokens; attention is shown for at most {self.limits.attended:,}."
@@ -111,27 +114,27 @@ class TranslationService:
         def page() -> str:
             return attention_page(attended(model.translator, text, sentence=sentence), sentence)
 
-        with self.batcher.slot(max(tokens, self.batcher.capacity // 4)):  # a page is as much work as many sentences
+        with self.batcher.slot(max(tokens, self.batcher.capacity // 4)):  # a page costs as much as many sentences
             return await self.batcher.run(page)
 
     async def _translations(self, asked: TranslateRequest, model: ServedModel) -> list[list[str]]:
-        """For every text its translation and the alternatives to it."""
-        # Tokenizing a long text takes a while: in a thread, so that other requests are answered meanwhile.
+        """Return the translation of every text, followed by its alternatives."""
+        # In a thread, because tokenizing a long text would block other requests.
         documents = await asyncio.to_thread(_documents, asked, model)
         sources = [segment.ids for document in documents for segment in document.segments]
         if (tokens := sum(map(len, sources))) > self.limits.tokens:
-            raise RequestError(f"q has {tokens:,} tokens, more than the {self.limits.tokens:,} of a request.")
+            raise RequestError(f"q has {tokens:,} tokens; the limit is {self.limits.tokens:,} per request.")
         found = iter(await self.batcher.translate(model.engine, sources, 1 + asked.alternatives))
         answers = []
         for document in documents:
             ranked = by_rank([next(found) for _ in document.segments]) or [[]]
-            # A text in which all segments rank alike may come twice.
+            # The same text may occur at several ranks.
             answers.append(list(dict.fromkeys([await self._filled(document, row, model) for row in ranked])))
         return answers
 
     async def _filled(self, document: Document, translations: list[list[int]], model: ServedModel) -> str:
         aligned = {}
-        for number in document.to_align:  # one at a time: batches of other requests come between
+        for number in document.to_align:  # one at a time, so that batches of other requests run in between
             align = partial(align_words, model.translator, document.segments[number], translations[number])
             aligned[number] = await self.batcher.run(align)
         return await asyncio.to_thread(document.fill, translations, aligned)
@@ -164,7 +167,7 @@ def _documents(asked: TranslateRequest, model: ServedModel) -> list[Document]:
 
 
 def _profiles(models: Sequence[ServedModel]) -> dict[str, str]:
-    """One profile per language. None at all if one is missing: its text would be taken for another language."""
+    """Return one profile per language, or none if one is missing, because its text would be misclassified."""
     profiles: dict[str, str] = {}
     for one in models:
         text = one.translator.model.text
@@ -176,7 +179,7 @@ def _profiles(models: Sequence[ServedModel]) -> dict[str, str]:
 
 
 def _answer(asked: TranslateRequest, found: list[list[str]], detected: dict[str, Any] | None) -> dict[str, Any]:
-    """A list of values for a list of texts, a single value for one text."""
+    """Return the response: lists for a list of texts, single values for one text."""
     answer: dict[str, list[Any]] = {"translatedText": [best for best, *_ in found]}
     if detected:
         answer["detectedLanguage"] = [detected] * len(found)

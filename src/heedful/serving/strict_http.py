@@ -1,4 +1,4 @@
-"""HTTP/1.1 parsing that refuses every request whose end another parser could see elsewhere (request smuggling)."""
+"""Strict HTTP/1.1 parsing that rejects ambiguous requests, to prevent request smuggling."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 import h11
 
 MAX_HEAD = 16_384  # bytes of the request line and the headers
-MAX_CHUNKS = 4_000  # of a body: each costs as much as kilobytes of data
+MAX_CHUNKS = 4_000  # chunks per body; each costs as much as kilobytes of data
 # A line feed without carriage return, a carriage return without line feed, or a header continued on the next line.
 _BAD_LINE_END = re.compile(rb"(?<!\r)\n|\r(?!\n|\Z)|\r\n[ \t]")
 _ONCE = (b"content-length", b"transfer-encoding", b"host", b"origin")
 
 
 class StrictConnection(h11.Connection):
-    """h11 is lenient about line ends and repeated headers; this connection raises for them, which means 400."""
+    """An h11 connection that rejects bad line endings and repeated headers with status 400."""
 
     def __init__(self, max_incomplete_event_size: int = MAX_HEAD) -> None:
         super().__init__(h11.SERVER, max_incomplete_event_size)
@@ -37,11 +37,11 @@ class StrictConnection(h11.Connection):
 
 
 def _check_head(received: bytes) -> None:
-    """Raise if the bytes before the first empty line are not a well-formed head, or the start of one."""
+    """Raise unless the bytes before the first empty line are a well-formed head, or the start of one."""
     end = received.find(b"\r\n\r\n")
     head = received if end < 0 else received[: end + 2]
     if _BAD_LINE_END.search(head):
-        raise h11.RemoteProtocolError("line ends of the head")
+        raise h11.RemoteProtocolError("malformed line ending in the head")
     if len(head) > MAX_HEAD:
         raise h11.RemoteProtocolError(f"more than {MAX_HEAD} bytes of headers", error_status_hint=431)
     if end < 0:
@@ -50,7 +50,7 @@ def _check_head(received: bytes) -> None:
     for once in _ONCE:
         values = [value for name, _, value in headers if name.strip().lower() == once]
         if len(values) > 1 or b"," in b"".join(values):
-            raise h11.RemoteProtocolError("a header that may occur once occurs twice")
+            raise h11.RemoteProtocolError("repeated Content-Length, Transfer-Encoding or Host header")
 
 
 def _check_request(request: h11.Request) -> None:
@@ -58,7 +58,7 @@ def _check_request(request: h11.Request) -> None:
         raise h11.RemoteProtocolError("a version of HTTP that is not spoken here")
     headers = dict(request.headers)
     if b"transfer-encoding" in headers and (b"content-length" in headers or request.http_version != b"1.1"):
-        raise h11.RemoteProtocolError("two lengths of one body")
+        raise h11.RemoteProtocolError("ambiguous body length")
     if not request.target.startswith(b"/") and request.target != b"*":
         raise h11.RemoteProtocolError("the target is not a path")
 

@@ -1,4 +1,4 @@
-"""POST /suggest: better translations that users send, appended to a file of JSON lines."""
+"""POST /suggest: translations suggested by users, appended to a file of JSON lines."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from fastapi import APIRouter, FastAPI, Request
 
 from heedful.errors import InputError, MachineError
 from heedful.serving.limits import Limits
+from heedful.serving.openapi_schema import ERRORS, SUGGEST, SUGGEST_ERRORS, body
 from heedful.serving.requests import RequestError
-from heedful.serving.schema import ERRORS, SUGGEST, SUGGEST_ERRORS, body
-from heedful.text.lines import check_text
+from heedful.text.text_files import check_text
 
 ReadFields = Callable[[Request, Limits], Awaitable[Mapping[str, Any]]]
 _LONGEST_CODE = 35  # characters of a language code (RFC 5646, section 4.4.1)
 
 
 class Suggestions:
-    """A file to which one process appends. Each suggestion is on disk before it is acknowledged."""
+    """An append-only file. Each suggestion is on disk before it is acknowledged."""
 
     def __init__(self, path: Path, most_bytes: int) -> None:
         self.path, self.most_bytes = path, most_bytes
@@ -35,13 +35,13 @@ class Suggestions:
             raise MachineError(f"Cannot write suggestions to {path}: {error.strerror}. Choose another file.") from None
 
     def _end_last_line(self) -> None:
-        """A crash may have left half a line; the next suggestion must not continue it."""
+        """End a partial last line, which a crash may have left."""
         size = os.fstat(self.file).st_size
         if size and os.pread(self.file, 1, size - 1) != b"\n":
             os.write(self.file, b"\n")
 
     async def add(self, suggestion: Mapping[str, str]) -> None:
-        # ASCII only: no character in the line is a line end to any reader, U+2028 included.
+        # ASCII only, so that no reader sees a line break inside the line (U+2028).
         line = json.dumps(suggestion, ensure_ascii=True).encode("ascii") + b"\n"
         async with self.lock:
             await asyncio.to_thread(self._append, line)
@@ -49,14 +49,14 @@ class Suggestions:
     def _append(self, line: bytes) -> None:
         size = os.fstat(self.file).st_size
         if size + len(line) > self.most_bytes:
-            raise RequestError(f"The suggestions have reached their limit of {self.most_bytes:,} bytes.", 507)
+            raise RequestError(f"The suggestions file has reached its limit of {self.most_bytes:,} bytes.", 507)
         try:
             written = os.write(self.file, line)
             os.fsync(self.file)
         except OSError as error:
             os.ftruncate(self.file, size)
             raise RequestError(f"The suggestion could not be saved: {error.strerror}.", 507) from None
-        if written < len(line):  # the disk is full: half a line is worse than none
+        if written < len(line):  # the disk is full; remove the partial line
             os.ftruncate(self.file, size)
             raise RequestError("The suggestion could not be saved: the disk is full.", 507)
 
@@ -65,14 +65,14 @@ class Suggestions:
 
 
 def suggest_request(fields: Mapping[str, Any], limits: Limits) -> dict[str, str]:
-    """Return q, s, source and target, or raise what LibreTranslate says about a missing one."""
+    """Return q, s, source and target. Raise LibreTranslate's error if one is missing."""
     most = {"q": limits.characters, "s": limits.characters, "source": _LONGEST_CODE, "target": _LONGEST_CODE}
     for name, characters in most.items():
         value = fields.get(name)
         if not value:
             raise RequestError(f"Invalid request: missing {name} parameter")
         if not isinstance(value, str):
-            raise RequestError(f"Invalid request: {name} parameter is not a text")
+            raise RequestError(f"Invalid request: {name} parameter is not a string")
         if len(value) > characters:
             raise RequestError(f"Invalid request: {name} ({len(value)}) exceeds text limit ({characters})")
         try:

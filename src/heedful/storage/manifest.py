@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from heedful.atomic_files import read_at_most
 from heedful.errors import InputError
-from heedful.files import read_at_most
 from heedful.storage.file_names import MANIFEST
 
 MOST_JSON = 1_000_000  # bytes; heedful writes no larger JSON file

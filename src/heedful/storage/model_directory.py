@@ -16,18 +16,18 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
+from heedful.atomic_files import new_directory, read_at_most
 from heedful.config import DataConfig, DecodingConfig, ModelConfig
 from heedful.data.store import Store
+from heedful.deserialization import build_dataclass, require_format_version
 from heedful.errors import ConfigError, InputError, ModelError
-from heedful.files import new_directory, read_at_most
 from heedful.model.transformer import Transformer
 from heedful.storage.file_names import CONFIG, MODEL_FILES, TOKENIZER, WEIGHTS
 from heedful.storage.manifest import MOST_JSON, verify_manifest, write_manifest
 from heedful.storage.ownership import may_replace
-from heedful.text.profiles import LINES, profile
-from heedful.text.sentences import split_sentences
+from heedful.text.language_detection import LINES, profile
+from heedful.text.sentence_splitting import split_sentences
 from heedful.text.tokenizer import Tokenizer
-from heedful.typed import build, require_version
 from heedful.version import __version__
 
 FORMAT_VERSION = 1  # of config.json; increased when older versions cannot read the new format
@@ -43,7 +43,7 @@ class TextFacts:
     target_language: str = ""
     lowercase: bool = False
     max_length: int = DataConfig.max_length  # tokens with the end symbol; no training sentence was longer
-    source_profile: str = ""  # language profile, for detection (text/profiles.py)
+    source_profile: str = ""  # language profile, for detection (text/language_detection.py)
     target_profile: str = ""
     sentence_per_line: bool = True  # if so, input lines with several sentences are split
 
@@ -112,8 +112,11 @@ def read_model(directory: Path, device: torch.device | str = "cpu") -> Model:
     verify_manifest(directory, MODEL_FILES, ModelError)
     content = read_config(directory)
     try:
-        config = build(ModelConfig, content["model"])
-        text, decoding = build(TextFacts, content["text"]), build(DecodingConfig, content["decoding"])
+        config = build_dataclass(ModelConfig, content["model"])
+        text, decoding = (
+            build_dataclass(TextFacts, content["text"]),
+            build_dataclass(DecodingConfig, content["decoding"]),
+        )
         history = dict(content["history"])
     except (KeyError, TypeError, ValueError, OverflowError, ConfigError) as error:
         raise ModelError(f"{directory / CONFIG} does not describe a model: {error}.") from None
@@ -139,7 +142,7 @@ def read_config(directory: Path) -> dict[str, Any]:
         version = content["format_version"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise ModelError(f"{path} cannot be read: {error}.") from None
-    require_version(version, FORMAT_VERSION, path, ModelError)
+    require_format_version(version, FORMAT_VERSION, path, ModelError)
     return dict(content)
 
 

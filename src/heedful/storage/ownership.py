@@ -13,8 +13,8 @@ import os
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
+from heedful.atomic_files import holds_only, is_empty, read_at_most, write_durably
 from heedful.errors import InputError, UsageError
-from heedful.files import holds_only, is_empty, read_at_most, write_durably
 from heedful.storage.file_names import MANIFEST, MARKER
 from heedful.storage.manifest import read_manifest, verify_manifest
 from heedful.version import __version__

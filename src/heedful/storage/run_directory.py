@@ -17,10 +17,10 @@ import torch
 from torch import Tensor
 
 from heedful import recipes
+from heedful.atomic_files import clear_unfinished, discard, is_empty
 from heedful.config import Recipe
 from heedful.data.store import Store, facts_of, is_store
 from heedful.errors import CheckpointError, HeedfulError, ModelError, UsageError, nearest
-from heedful.files import clear_unfinished, discard, is_empty
 from heedful.storage import file_names
 from heedful.storage.file_names import CHECKPOINT_FILES, CONFIG, MANIFEST, MARKER, STORES, WEIGHTS
 from heedful.storage.manifest import verify_manifest

@@ -1,4 +1,4 @@
-"""The built-in language pair as a corpus to train on."""
+"""The built-in language pair as a training corpus."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ VALIDATION_PAIRS = 1_000
 
 @dataclass(frozen=True)
 class BuiltinCorpus:
-    """The first `size` different sentences of a split."""
+    """The first `size` distinct sentence pairs of a split."""
 
     split: str
     size: int
@@ -26,7 +26,7 @@ class BuiltinCorpus:
         return ()
 
     def require_files(self) -> None:
-        """There are none."""
+        """Do nothing: there are no files."""
 
     def count(self) -> int:
         return self.size
@@ -36,11 +36,11 @@ class BuiltinCorpus:
             yield Pair(pair.english, pair.german)
 
     def stamp(self) -> str:
-        """There are no files to have one."""
+        """Return an empty stamp: there are no files."""
         return ""
 
     def digest(self) -> str:
-        """Changes when the grammar does, as far as the first thousand sentences show it."""
+        """Return a digest of split, size and the first thousand sentences, which changes with the grammar."""
         return _digest(self)
 
 

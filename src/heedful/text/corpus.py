@@ -1,4 +1,4 @@
-"""A parallel corpus: files whose n-th lines are translations of each other."""
+"""Parallel corpora: files in which line n of one side translates line n of the other."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from heedful.errors import CorpusError
-from heedful.text.lines import read_lines
-from heedful.wording import plural
+from heedful.formatting import plural
+from heedful.text.text_files import read_lines
 
 
 class Pair(NamedTuple):
@@ -32,7 +32,7 @@ class ParallelText(Protocol):
 
 @dataclass(frozen=True)
 class Corpus:
-    """Files of both sides in order; `target` is empty where every source file is a .tsv with both sides."""
+    """Source and target files in order; `target` is empty if every source file is a .tsv with both sides."""
 
     source: tuple[Path, ...]
     target: tuple[Path, ...]
@@ -40,18 +40,18 @@ class Corpus:
     @classmethod
     def of(cls, source: tuple[str, ...], target: tuple[str, ...], name: str) -> Corpus:
         if not source:
-            raise CorpusError(f"No {name} text was given.")
+            raise CorpusError(f"No {name} text given. Set data.source and data.target.")
         tables = [is_table(file) for file in source]
         if all(tables) and not target:
             return cls(tuple(map(Path, source)), ())
         if any(tables) or any(is_table(file) for file in target):
             raise CorpusError(
-                f"The {name} text mixes .tsv with other files. A .tsv file has both sides: give it as the source alone."
+                f"The {name} text mixes .tsv and other files. A .tsv file has both sides: give it only as source."
             )
         if len(source) != len(target):
             raise CorpusError(
                 f"The {name} text has {len(source)} source and {len(target)} target files; "
-                "each source file needs its target file, in the same order."
+                "give one target file per source file, in the same order."
             )
         return cls(tuple(map(Path, source)), tuple(map(Path, target)))
 
@@ -59,7 +59,7 @@ class Corpus:
         return self.source + self.target
 
     def pairs(self) -> Iterator[Pair]:
-        """All pairs, streamed; sides of unequal length and empty files are errors."""
+        """Yield all pairs. Raise if the sides differ in length or a file is empty."""
         if not self.target:
             for table in self.source:
                 yield from read_table(table)
@@ -68,7 +68,7 @@ class Corpus:
                 yield from read_sides(source, target)
 
     def require_files(self) -> None:
-        """A missing file is said before any work is done."""
+        """Raise for a missing file before any work is done."""
         for path in self.files():
             next(read_lines(path), None)
 
@@ -76,24 +76,24 @@ class Corpus:
         return sum(1 for _ in self.pairs())
 
     def stamp(self) -> str:
-        """What changes when somebody writes to a file: its size and times, and which file it is."""
+        """Return sizes, times and inodes of the files, which change when a file is written."""
         try:
             known = [path.stat() for path in self.files()]
         except OSError:
-            return ""  # `digest` says what is wrong
+            return ""  # `digest` raises the error
         return " ".join(f"{one.st_size}:{one.st_mtime_ns}:{one.st_ctime_ns}:{one.st_ino}" for one in known)
 
     def digest(self) -> str:
-        """sha256 over the bytes of all files, in order: is this the corpus a run began with?"""
+        """Return the SHA-256 of all files in order, to recognise the corpus of a run."""
         total = hashlib.sha256()
         for path in self.files():
             try:
                 with path.open("rb") as stream:
                     total.update(hashlib.file_digest(stream, "sha256").digest())
             except FileNotFoundError:
-                raise CorpusError(f"There is no file {path}.") from None
+                raise CorpusError(f"File {path} does not exist.") from None
             except OSError as error:
-                raise CorpusError(f"{path} cannot be read: {error}.") from None
+                raise CorpusError(f"Cannot read {path}: {error}.") from None
         return total.hexdigest()
 
 
@@ -108,8 +108,8 @@ def read_sides(source: Path, target: Path) -> Iterator[Pair]:
             counts = [sum(1 for _ in read_lines(side)) for side in (source, target)]
             raise CorpusError(
                 f"The two sides differ in length: {source} has {plural(counts[0], 'line')}, "
-                f"{target} has {counts[1]:,}. "
-                f"Line {lines + 1} has no partner: line n of one file must be the translation of line n of the other."
+                f"{target} has {counts[1]:,}. Line {lines + 1} has no counterpart. "
+                "Line n of one file must be the translation of line n of the other."
             )
         lines += 1
         yield Pair(left, right)
@@ -123,15 +123,15 @@ def read_table(path: Path) -> Iterator[Pair]:
         columns = line.split("\t")
         if len(columns) != 2:
             raise CorpusError(
-                f"{path}:{lines}: {len(columns)} column{'s' * (len(columns) != 1)} instead of 2: "
-                "a .tsv has a source, a tab and its target on each line."
+                f"{path}:{lines}: expected 2 columns, found {len(columns)}. "
+                "Each line of a .tsv file is source, tab, target."
             )
         yield Pair(columns[0], columns[1])
     if not lines:
-        raise CorpusError(f"{path} is empty. Give a file with a source, a tab and its target on each line.")
+        raise CorpusError(f"{path} is empty. Give a file whose lines are source, tab, target.")
 
 
 def clean(text: str, lowercase: bool) -> str:
-    """What every line goes through before the tokenizer, in training and in use alike."""
+    """Return a line as the tokenizer receives it, in training and in translation alike."""
     text = text.strip()
     return text.lower() if lowercase else text

@@ -1,6 +1,6 @@
-"""Mistakes in parallel text that no error shows: each check returns what to say about it, or nothing.
+"""Checks for likely mistakes in parallel text. Each returns a warning, or None.
 
-They look at a sample of the first lines, or listen to the pairs on their way to the token store; memory does not grow
+They inspect a sample of the first lines, or the pairs on their way to the token store; memory does not grow
 with the corpus.
 """
 
@@ -10,18 +10,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from heedful.text.corpus import Pair
-from heedful.text.profiles import detect, profile
+from heedful.text.language_detection import detect, profile
 
-SAMPLE = 2_000  # pairs at the beginning of a text
-_EVERY = 10  # of them goes into the sample for languages, so that one document does not decide
+SAMPLE = 2_000  # pairs from the beginning of a text
+_EVERY = 10  # language detection uses every tenth pair, so that one document does not decide
 
 FEW_PAIRS = 1_000
-_EQUAL = 0.5  # share of pairs with the same text on both sides
-_DUPLICATES = 0.1  # share of pairs that repeat an earlier one
-_OVERLAP = 0.01  # share of validation pairs that are also training pairs
-_EMPTY = 0.1  # share of translations without text
-_REVERSED = 0.8  # share of validation lines that look like the other side
-_TOGETHER = 5  # lines looked at as one text
+_EQUAL = 0.5  # fraction of pairs with the same text on both sides
+_DUPLICATES = 0.1  # fraction of pairs that repeat an earlier one
+_OVERLAP = 0.01  # fraction of validation pairs that are also training pairs
+_EMPTY = 0.1  # fraction of empty translations
+_REVERSED = 0.8  # fraction of validation lines that look like the other side
+_TOGETHER = 5  # lines classified together
 
 
 def sample(pairs: Iterable[Pair]) -> list[Pair]:
@@ -29,23 +29,23 @@ def sample(pairs: Iterable[Pair]) -> list[Pair]:
 
 
 def thinned(pairs: Sequence[Pair]) -> list[Pair]:
-    """Fewer pairs from the same stretch of text; all of a short one."""
+    """Return every tenth pair of a full sample, or all pairs of a shorter one."""
     return list(pairs[:: _EVERY if len(pairs) == SAMPLE else 1])
 
 
 def same_sides(pairs: Sequence[Pair], name: str) -> str | None:
-    """Both sides are the same file, or mostly the same text."""
+    """Warn if both sides are the same file, or mostly the same text."""
     equal = sum(pair.source.strip() == pair.target.strip() for pair in pairs)
     if equal <= _EQUAL * len(pairs):
         return None
     return (
         f"In {_share(equal, len(pairs))} of the first {len(pairs):,} {name} pairs, both sides have the same text. "
-        "A model learns to copy from them. Check that the two files are not the same."
+        "The model would learn to copy. Check that source and target are different files."
     )
 
 
 def reversed_validation(training: Sequence[Pair], validation: Sequence[Pair]) -> str | None:
-    """The validation text runs in the other direction: its source looks like the training target, and the reverse."""
+    """Warn if validation source and target seem to be swapped."""
     profiles = {
         "source": profile(pair.source for pair in training),
         "target": profile(pair.target for pair in training),
@@ -57,23 +57,23 @@ def reversed_validation(training: Sequence[Pair], validation: Sequence[Pair]) ->
     if not looks_reversed:
         return None
     return (
-        "The validation text seems to run in the other direction: its source looks like the training target. "
-        "Exchange data.valid_source and data.valid_target."
+        "Validation source and target seem to be swapped: the source looks like the training target. "
+        "Swap data.valid_source and data.valid_target."
     )
 
 
 def _likeness(lines: list[str], profiles: dict[str, str], side: str) -> float:
-    """Share of a side's lines, a few at a time, that clearly look like `side` of the training text."""
+    """Return the fraction of lines, a few at a time, that clearly look like `side` of the training text."""
     texts = [" ".join(lines[begin : begin + _TOGETHER]) for begin in range(0, len(lines), _TOGETHER)]
     best = [detect(text, profiles)[0] for text in texts]
     return sum(found == side and probability > _REVERSED for found, probability in best) / max(len(texts), 1)
 
 
 class PairCounter:
-    """Counts pairs that pass through, those that repeat an earlier one, and those that the validation text has too.
+    """Counts the pairs that pass through, the duplicates, and those that also occur in the validation text.
 
-    Repeats are counted among all pairs of a corpus with up to `most` different ones. In a larger one they are counted
-    among those pairs whose hash is divisible by a power of two, so that memory does not grow.
+    Duplicates are counted exactly up to `most` distinct pairs. Beyond that they are estimated from the pairs whose hash
+    is divisible by a power of two, so that memory stays bounded.
     """
 
     def __init__(self, validation: Iterable[Pair], most: int = 200_000) -> None:
@@ -81,7 +81,7 @@ class PairCounter:
         self._validation = {hash(_stripped(pair)) for pair in validation}
         self._seen_validation: set[int] = set()
         self._most = most
-        self._counts: dict[int, int] = {}  # hash of a pair → how often it was seen
+        self._counts: dict[int, int] = {}  # hash of a pair → number of occurrences
 
     def through(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
         validation, counts = self._validation, self._counts
@@ -101,7 +101,7 @@ class PairCounter:
 
     @property
     def duplicates(self) -> float:
-        """Share of pairs that repeat an earlier one."""
+        """Return the fraction of pairs that repeat an earlier one."""
         total = sum(self._counts.values())
         return (total - len(self._counts)) / total if total else 0.0
 
@@ -113,23 +113,23 @@ class PairCounter:
             )
         if self.duplicates >= _DUPLICATES:
             yield (
-                f"About {self.duplicates:.0%} of the training pairs repeat an earlier pair. "
-                "Remove duplicates, or the model learns these pairs by heart."
+                f"About {self.duplicates:.0%} of the training pairs are duplicates. "
+                "Remove them, or the model will memorise these pairs."
             )
         known, total = len(self._seen_validation), len(self._validation)
         if known > _OVERLAP * total:
             yield (
                 f"{known:,} of {total:,} validation pairs ({_share(known, total)}) are also in the training text. "
-                "Validation scores will be too good. Remove these pairs from one of the two."
+                "Validation scores will be too high. Remove these pairs from the training text."
             )
 
 
 def empty_translations(empty: int, total: int) -> str | None:
-    """Many translations without text; `total` counts lines that had some."""
+    """Warn about many empty translations; `total` counts the non-empty source lines."""
     if not total or empty < _EMPTY * total:
         return None
     return (
-        f"{empty:,} of {total:,} translations are empty. The model may not be trained enough: "
+        f"{empty:,} of {total:,} translations are empty. The model may be undertrained: "
         "train it for more steps, or on more text."
     )
 

@@ -1,4 +1,4 @@
-"""Language codes: their names and form, and how the languages of files are found out."""
+"""Language codes and names, and detection of a corpus's languages from file names and text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from heedful.errors import UsageError
 
-# ISO 639-1 and ISO 639-3 codes, and the name.
+# ISO 639-1 code, ISO 639-3 code, English name.
 _NAMES = """
 aa aar Afar            ab abk Abkhazian     ae ave Avestan       af afr Afrikaans     ak aka Akan
 am amh Amharic         an arg Aragonese     ar ara Arabic        as asm Assamese      av ava Avaric
@@ -56,15 +56,15 @@ za zha Zhuang          zh zho Chinese       zu zul Zulu
 _WORDS = _NAMES.split()
 _BY_CODE = dict(zip(_WORDS[::3], _WORDS[2::3], strict=True))
 _SHORT = dict(zip(_WORDS[1::3], _WORDS[::3], strict=True))  # eng → en
-# The field's code: a language, and perhaps a script and a region; or one for private use.
+# BCP 47: a language, optionally a script and a region; or a private-use code.
 _CODE = re.compile(r"([a-z]{2,3})([-_][a-z]{4})?([-_](?:[a-z]{2}|\d{3}))?", re.IGNORECASE)
 _PRIVATE = re.compile(r"x(-[a-z0-9]{1,8})+", re.IGNORECASE)
-# In file names a region must be in capitals: de-en names a pair, pt-BR does not.
+# In file names a region must be in upper case: de-en is a language pair, pt-BR is not.
 _IN_NAME = re.compile(r"[a-z]{2,3}([-_][A-Z][a-z]{3})?([-_](?:[A-Z]{2}|\d{3}))?")
 _PAIR_IN_NAME = re.compile(r"(?:^|[-_])([a-z]{2,3})[-_]([a-z]{2,3})$")
-_FORMATS = ("gz", "txt", "tsv")  # endings that say nothing of the language
+_FORMATS = ("gz", "txt", "tsv")  # extensions that are not language codes
 
-# What an identifier confuses on good text: a disagreement within a group is not worth a warning.
+# Languages that an identifier confuses even on clean text: no warning within a group.
 _ALIKE = (
     {"no", "nb", "nn", "da"},
     {"hr", "bs", "sr", "sl"},
@@ -73,8 +73,8 @@ _ALIKE = (
     {"pt", "gl"},
     {"zh", "yue", "wuu"},
 )
-_LINES, _TOGETHER = 200, 10  # lines of a sample, and how many are identified as one text: single lines are too short
-_SURE, _MAJORITY = 0.9, 0.8  # probability of one such text, and their share with the same answer
+_LINES, _TOGETHER = 200, 10  # sampled lines, and lines identified together, because single lines are too short
+_SURE, _MAJORITY = 0.9, 0.8  # minimum probability per group of lines, and minimum fraction of groups that agree
 
 
 class Languages(NamedTuple):
@@ -83,12 +83,12 @@ class Languages(NamedTuple):
 
 
 def language_name(code: str) -> str:
-    """The English name of a language; of an unknown code, the code itself."""
+    """Return the English name of a language, or the code itself if unknown."""
     return _BY_CODE.get(base(code), code)
 
 
 def base(code: str) -> str:
-    """The language alone, as its two-letter code if it has one: pt for pt-BR, en for eng."""
+    """Return the language without region, as a two-letter code if it has one: pt for pt-BR, en for eng."""
     first = re.split("[-_]", code.lower())[0]
     return _SHORT.get(first, first)
 
@@ -102,7 +102,7 @@ def require_code(code: str, where: str) -> str:
     if found is None or (len(language) == 2 and language not in _BY_CODE):
         shown = code.encode("utf-8", "backslashreplace").decode()
         raise UsageError(
-            f'{where}: "{shown}" is not a language code. Use a code of ISO 639 such as en, de or hsb, with a region '
+            f'{where}: "{shown}" is not a language code. Use an ISO 639 code such as en, de or hsb, with a region '
             f"or a script where you need one (pt-BR, zh-Hans), or a private one (x-mine).{_hint(code)}"
         )
     script, region = (part[1:] if part else "" for part in found.groups()[1:])
@@ -110,14 +110,14 @@ def require_code(code: str, where: str) -> str:
 
 
 def _hint(name: str) -> str:
-    """The code of the language that was given by its name."""
+    """Return a suggestion if a language was given by its name."""
     codes = {known: code for code, known in _BY_CODE.items()}
     close = difflib.get_close_matches(name.title(), codes, n=1, cutoff=0.85)
     return f' Did you mean "{codes[close[0]]}"?' if close else ""
 
 
 def with_languages(argument: str) -> tuple[str, Languages | None]:
-    """Split MODEL:en:fr into path and languages. A path may contain colons itself: an existing one is taken whole."""
+    """Split MODEL:en:fr into path and languages. A path that exists is not split."""
     path, *codes = argument.rsplit(":", 2)
     if len(codes) < 2 or Path(argument).exists():
         return argument, None
@@ -125,7 +125,7 @@ def with_languages(argument: str) -> tuple[str, Languages | None]:
 
 
 def from_names(source: Sequence[str], target: Sequence[str]) -> Languages | None:
-    """The languages that the names of a corpus's files state (train.en, corpus.de-en.en.gz, pairs.en-de.tsv)."""
+    """Return the languages given in file names (train.en, corpus.de-en.en.gz, pairs.en-de.tsv)."""
     if target:
         found = {
             Languages(_of_name(left) or "", _of_name(right) or "") for left, right in zip(source, target, strict=False)
@@ -163,7 +163,7 @@ def _identifier() -> Any:
 
 
 def identify(lines: Iterable[str]) -> str | None:
-    """The language of a text, from its first lines; None if the answer is not clear."""
+    """Return the language of a text, from its first lines; None if it is not clear."""
     sample = list(islice((line for line in lines if line.strip()), _LINES))
     answers: Counter[str] = Counter()
     texts = [" ".join(sample[begin : begin + _TOGETHER]) for begin in range(0, len(sample), _TOGETHER)]
@@ -177,7 +177,7 @@ def identify(lines: Iterable[str]) -> str | None:
 
 
 def disagrees(stated: str, found: str | None) -> bool:
-    """Whether a text is clearly in another language than stated, by an identifier that knows both."""
+    """Return whether a text is clearly not in the stated language, if the identifier knows both languages."""
     if found is None or base(stated) == found:
         return False
     alike = any({base(stated), found} <= group for group in _ALIKE)

@@ -1,6 +1,6 @@
-"""Segmentation: a text as the segments that a model translates, and the text between them.
+"""Segmentation of a text into the segments that the model translates, and the spacing between them.
 
-Every way to translate uses this one step: Python, the command line, the server and the attention views.
+Python, the command line, the server and the attention views all use it.
 """
 
 from __future__ import annotations
@@ -9,48 +9,48 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
-from heedful.text.sentences import CLOSES, ENDS_AT_ONCE, split_sentences, split_text
+from heedful.text.sentence_splitting import CLOSES, ENDS_AT_ONCE, split_sentences, split_text
 
 T = TypeVar("T")
 _LINE = re.compile(r"[^\r\n]+|[\r\n]+")
 _NO_SPACE_AFTER = tuple(ENDS_AT_ONCE + CLOSES)
-Encode = Callable[[str], list[int]]  # text to token ids, with the end symbol
+Encode = Callable[[str], list[int]]  # text → token ids with EOS
 
 
 class Segment(NamedTuple):
-    """What the model translates at once: a sentence, a line, or a part of one that is too long."""
+    """One input of the model: a sentence, a line, or part of one that is too long."""
 
     text: str
     start: int  # offset in the whole text
-    ids: list[int]  # token ids with the end symbol
+    ids: list[int]  # token ids with EOS
 
 
 class SegmentedText(NamedTuple):
-    """Segments in order, and what stands before, between and after them: one joint more than segments.
+    """Segments in order, and the joints before, between and after them: one joint more than segments.
 
-    A joint is white space, or None where two segments meet without any.
+    A joint is white space, or None if two segments touch.
     """
 
     segments: list[Segment]
     joints: list[str | None]
-    parts: int  # segments that are parts of a sentence that was too long
+    parts: int  # segments that are parts of a too long sentence
 
     def join(self, translations: Sequence[str]) -> str:
-        """Put translations in the place of the segments; the spacing of the source is kept."""
+        """Return the text with each segment replaced by its translation; the spacing is kept."""
         return "".join(self.interleaved(translations))
 
     def interleaved(self, translations: Sequence[str]) -> list[str]:
-        """Joint, translation, joint, …, joint."""
+        """Return joint, translation, joint, …, joint."""
         texts = [self.joints[0] or ""]
         for translation, joint in zip(translations, self.joints[1:], strict=True):
             texts.append(translation)
-            # 。 needs no space after it; what the translation ends with instead may need one.
+            # 。 needs no space after it, but the end of its translation may.
             texts.append(joint if joint is not None else "" if translation.endswith(_NO_SPACE_AFTER) else " ")
         return texts
 
 
 def segment_text(text: str, encode: Encode, longest: int, sentence_per_line: bool) -> SegmentedText:
-    """Split lines, and sentences where the model was trained on single ones; cut what has over `longest` tokens."""
+    """Split a text into lines, and into sentences if the model was trained on them; cut at `longest` tokens."""
     segments: list[Segment] = []
     joints: list[str | None] = []
     joint, parts, offset = "", 0, 0
@@ -67,7 +67,7 @@ def segment_text(text: str, encode: Encode, longest: int, sentence_per_line: boo
 
 
 def _units(text: str, encode: Encode, longest: int, sentence_per_line: bool) -> Iterator[tuple[str, list[int], bool]]:
-    """Each unit with the space around it, its token ids, and whether it is a part of a sentence that was too long."""
+    """Yield each unit with surrounding space, its token ids, and whether it is part of a too long sentence."""
     for line in _LINE.findall(text):
         for sentence in split_sentences(line) if sentence_per_line else [line]:
             ids = encode(sentence)
@@ -79,6 +79,6 @@ def _units(text: str, encode: Encode, longest: int, sentence_per_line: bool) -> 
 
 
 def by_rank(found: Sequence[Sequence[T]]) -> list[list[T]]:
-    """The best of every segment, then the next best of each: a segment that has fewer repeats its last."""
+    """Return the best of every segment, then the next best; a segment with fewer repeats its last."""
     ranks = max(map(len, found), default=0)
     return [[one[min(rank, len(one) - 1)] for one in found] for rank in range(ranks)]

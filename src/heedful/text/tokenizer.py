@@ -13,9 +13,9 @@ from pathlib import Path
 
 import sentencepiece
 
+from heedful.atomic_files import read_at_most
 from heedful.config import BOS, EOS, PAD, UNK
 from heedful.errors import TokenizerError, VocabularyTooSmallError
-from heedful.files import read_at_most
 
 # SentencePiece writes spaces as U+2581, so a literal U+2581 would be decoded as a space. It is encoded as bytes
 # instead: a stand-in (a noncharacter that is kept out of the vocabulary) takes its place, and the bytes of the
@@ -24,7 +24,7 @@ SPACE_MARK = "\u2581"
 _STAND_IN = "\ufdd0"
 
 _LONGEST_TRAINING_LINE = 4_000  # bytes; SentencePiece skips longer lines
-_MOST_BYTES = 100_000_000  # of a SentencePiece model, a hundred times the size of a large one
+_MOST_BYTES = 100_000_000  # size limit of a SentencePiece model, a hundred times a large one
 SAMPLE = 1_000_000  # lines to learn from; more lines cost memory and change little
 
 
@@ -50,7 +50,7 @@ class Tokenizer:
             raise TokenizerError(f"Cannot read the tokenizer {path}: {error}.") from None
 
     def encode(self, text: str) -> list[int]:
-        """Return the token ids, without start or end symbol."""
+        """Return the token ids, without BOS and EOS."""
         if SPACE_MARK in text:
             return self._encode_space_marks(text)
         ids: list[int] = self._processor.encode(text)
@@ -98,7 +98,7 @@ class Tokenizer:
 
 
 def learn(lines: Iterable[str], vocab_size: int, threads: int = 1) -> Tokenizer:
-    """Train BPE on text. The vocabulary is smaller than requested if the text has nothing left to merge."""
+    """Train BPE on text. The vocabulary is smaller than requested if no merges are left."""
     written = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(

@@ -11,6 +11,7 @@ import torch
 
 from heedful import presets
 from heedful.config import DataConfig
+from heedful.formatting import plural
 from heedful.recipes import Settings, merged
 from heedful.training.precision import automatic_precision
 from heedful.wording import plural

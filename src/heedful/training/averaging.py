@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 
+from heedful.atomic_files import clear_unfinished
 from heedful.config import TrainingConfig
 from heedful.errors import CheckpointError, ModelError
-from heedful.files import clear_unfinished
 from heedful.storage.file_names import WEIGHTS
 from heedful.storage.model_directory import Model, read_config, read_tensors, write_model
 from heedful.storage.run_directory import RunDirectory, model_of_run

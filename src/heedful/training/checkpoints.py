@@ -8,8 +8,9 @@ from pathlib import Path
 
 import torch
 
+from heedful.atomic_files import discard, disk_message, free_bytes, holds_only, new_directory, read_at_most
+from heedful.deserialization import build_dataclass, require_format_version
 from heedful.errors import CheckpointError, MachineError
-from heedful.files import discard, disk_message, free_bytes, holds_only, new_directory, read_at_most
 from heedful.model.transformer import Transformer
 from heedful.storage.file_names import CHECKPOINT_FILES, MANIFEST, OPTIMIZER, STATE, WEIGHTS
 from heedful.storage.manifest import MOST_JSON, write_manifest
@@ -17,7 +18,6 @@ from heedful.storage.model_directory import read_tensors, write_tensors
 from heedful.storage.run_directory import RunDirectory
 from heedful.training.optimizer import Optimizers, load_state_tensors, state_tensors
 from heedful.training.progress import Progress
-from heedful.typed import build, require_version
 
 FORMAT_VERSION = 1  # of state.json
 
@@ -62,9 +62,9 @@ def read_progress(directory: Path) -> Progress:
         version = state.pop("format_version", None)
     except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise CheckpointError(f"Cannot read {path}: {error}.") from None
-    require_version(version, FORMAT_VERSION, path, CheckpointError)
+    require_format_version(version, FORMAT_VERSION, path, CheckpointError)
     try:
-        return build(Progress, state)
+        return build_dataclass(Progress, state)
     except (TypeError, ValueError) as error:
         raise CheckpointError(f"Cannot read {path}: {error}") from None
 

@@ -10,8 +10,8 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 from heedful.config import TrainingConfig
+from heedful.formatting import format_duration
 from heedful.training.progress import StepResult
-from heedful.wording import clock
 
 Report = Callable[[int, int], None]  # (done, total) of a phase
 
@@ -103,7 +103,7 @@ class Display:
     def time_left(self, number: int) -> str:
         """Return "1:05 left", or "over 1:05 left" before the first validation has shown how long one takes."""
         unknown = "validating" not in self._phase_seconds
-        return f"{'over ' * unknown}{clock(self.seconds_left(number))} left"
+        return f"{'over ' * unknown}{format_duration(self.seconds_left(number))} left"
 
     def close(self) -> None:
         if self._bar is not None:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from heedful.atomic_files import disk_errors, flush
 from heedful.errors import CheckpointError
 from heedful.files import disk_errors, flush, read_at_most
 from heedful.locks import take_lock

@@ -15,6 +15,7 @@ from pathlib import Path
 import torch
 
 from heedful import recipes
+from heedful.atomic_files import write_durably
 from heedful.config import DataConfig, Recipe
 from heedful.data.store import Store, write_store
 from heedful.devices import cores
@@ -31,7 +32,6 @@ from heedful.text.held_out import HeldOut, Remaining
 from heedful.text.tokenizer import SAMPLE, Tokenizer, learn
 from heedful.training import autoconfig, data_checks
 from heedful.training.autoconfig import Choice, CorpusSize
-from heedful.wording import plural
 
 MAY_CHANGE = ("steps", "patience", "keep", "validate_every", "log_every")
 

@@ -13,12 +13,13 @@ from typing import Any
 import torch
 
 from heedful import recipes
+from heedful.atomic_files import clear_unfinished, disk_errors
 from heedful.config import EOS, Recipe, TrainingConfig
 from heedful.data.batches import Batches, Resegment
 from heedful.data.store import Store
 from heedful.devices import cores, pick_device, preserved_torch_state
 from heedful.errors import CheckpointError, Interrupted
-from heedful.files import clear_unfinished, disk_errors
+from heedful.formatting import plural
 from heedful.model.transformer import Transformer
 from heedful.recipes import Settings
 from heedful.storage.model_directory import TextFacts
@@ -39,7 +40,6 @@ from heedful.training.run_writer import RunWriter
 from heedful.training.schedule import dropout_share
 from heedful.training.trainer import Trainer
 from heedful.training.validation import Validation
-from heedful.wording import plural
 
 
 @dataclass(frozen=True)

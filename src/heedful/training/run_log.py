@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from heedful.files import disk_errors
+from heedful.atomic_files import disk_errors
 from heedful.storage.file_names import TENSORBOARD
 
 

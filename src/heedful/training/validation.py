@@ -15,7 +15,7 @@ from heedful.data.batches import collate
 from heedful.data.store import Store
 from heedful.data.token_budget import batches_by_length
 from heedful.decoding.translator import Translator
-from heedful.evaluation.scores import bleu
+from heedful.evaluation.sacrebleu_scores import bleu
 from heedful.model.transformer import Transformer
 from heedful.storage.model_directory import Model, TextFacts
 from heedful.text.corpus import Pair, ParallelText

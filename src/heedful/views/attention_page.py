@@ -1,6 +1,6 @@
-"""The attention page: every head of every layer of the three attentions, in one self-contained file.
+"""The attention page: every head, layer and attention type in one self-contained HTML file.
 
-The page itself is in `page/`: attention.html, .css and .js, put together here with the data.
+The template is page/attention.html with its .css and .js; this module adds the data.
 """
 
 from __future__ import annotations
@@ -17,23 +17,24 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from heedful.atomic_files import write_durably
 from heedful.decoding.translator import Attention, Translator
 from heedful.errors import InputError
-from heedful.files import write_durably
-from heedful.text.lines import check_text
-from heedful.views.figure import sharpest_layer
-from heedful.views.words import group_tokens
+from heedful.formatting import plural
+from heedful.text.text_files import check_text
+from heedful.views.cross_attention_figure import sharpest_layer
+from heedful.views.word_attention import group_tokens
 
 _PAGE = Path(__file__).parent / "page"
 KINDS = ("encoder", "decoder", "cross")
 
 
 class AttendedSentence(NamedTuple):
-    """A sentence and its translation as they were written, with the attention between and within them."""
+    """A sentence and its translation as text, with the attention weights."""
 
     source: str
     target: str = ""
-    attention: Attention | None = None  # None: the sentence is offered for choice, and not shown
+    attention: Attention | None = None  # None: the sentence is listed but not shown
     source_language: str = ""
     target_language: str = ""
 
@@ -41,10 +42,10 @@ class AttendedSentence(NamedTuple):
 def attended(
     translator: Translator, source: str, target: str | None = None, *, sentence: int | None = None
 ) -> list[AttendedSentence]:
-    """Attention of every sentence of a text and its translation: the model's own, or the given one.
+    """Return the attention of every sentence of a text for its translation, the model's own or a given one.
 
-    `sentence` selects one, counted from 1: the others have no attention then. A text with a given translation is one
-    sentence, as in `score`.
+    `sentence` selects one, counted from 1; the others then have no attention. A text with a given translation is not
+    split.
     """
     if target is not None:
         found = [_attended(translator, source, _ids(translator, source, "TEXT"), _ids(translator, target, "--target"))]
@@ -52,15 +53,17 @@ def attended(
     else:
         found = _sentences(translator, source, sentence)
     if sentence is not None and not 1 <= sentence <= len(found):
-        raise InputError(f"There is no sentence {sentence}: TEXT has {len(found)}. Count from 1.")
+        raise InputError(
+            f"--sentence {sentence} does not exist: TEXT has {plural(len(found), 'sentence')}, counted from 1."
+        )
     return found
 
 
 def _sentences(translator: Translator, text: str, chosen: int | None) -> list[AttendedSentence]:
-    """Every sentence of a text with the model's own translation, or only the chosen one translated."""
+    """Return the sentences of a text with the model's translations, or with that of the selected one only."""
     segments = translator.segment(check_text(text, "TEXT")).segments
     if not segments:
-        raise InputError("TEXT is empty: there is nothing to attend to.")
+        raise InputError("TEXT is empty. Give at least one word.")
     found = [AttendedSentence(segment.text) for segment in segments]
     shown = [number for number in range(len(segments)) if chosen in (None, number + 1)]
     translations = translator.search([segments[number].ids for number in shown])
@@ -78,9 +81,11 @@ def _ids(translator: Translator, text: str, name: str) -> list[int]:
     ids = translator.ids(check_text(text, name))
     longest = translator.model.text.max_length
     if len(ids) == 1:
-        raise InputError(f"{name} is empty: there is nothing to attend to.")
+        raise InputError(f"{name} is empty. Give at least one word.")
     if len(ids) > longest:
-        raise InputError(f"{name} has {len(ids)} tokens, more than the {longest} that this model was trained on.")
+        raise InputError(
+            f"{name} has {len(ids)} tokens; this model was trained on at most {longest}. Give a shorter text."
+        )
     return ids
 
 
@@ -89,12 +94,12 @@ def write_attention_page(sentences: Sequence[AttendedSentence], path: Path, chos
 
 
 def attention_page(sentences: Sequence[AttendedSentence], chosen: int = 1) -> str:
-    """The page of these sentences, of which it shows one, counted from 1, and offers the others."""
+    """Return the page, which shows one sentence, counted from 1, and lists the others."""
     parts = {
         "TITLE": html.escape(f"Attention: {sentences[chosen - 1].source}"),
         "DATA": _for_script({"chosen": chosen, "sentences": [_content(sentence) for sentence in sentences]}),
     }
-    # In one pass: what is put in may hold anything, a placeholder too.
+    # In one pass, because inserted text may itself contain a placeholder.
     return re.sub("@(TITLE|DATA)@", lambda found: parts[found[1]], attention_template())
 
 
@@ -124,7 +129,7 @@ def _content(sentence: AttendedSentence) -> dict[str, Any]:
 
 
 def write_attention_data(sentences: Sequence[AttendedSentence], path: Path) -> None:
-    """Every weight as a number: `sentences[i].cross[layer][head][row][column]`, rows and columns named by tokens."""
+    """Write all weights as JSON: `sentences[i].cross[layer][head][row][column]`, with row and column tokens."""
     content = [
         {
             "source_text": sentence.source,
@@ -145,7 +150,7 @@ def _side(tokens: list[str]) -> dict[str, Any]:
 
 
 def _packed(weights: Tensor) -> str:
-    """16 bits per weight: finer than can be seen."""
+    """Pack weights into 16 bits each, finer than a screen shows."""
     steps = (weights.double() * 65_535).round().clamp(0, 65_535).to(torch.int32)
     return base64.b64encode(steps.numpy().astype("<u2").tobytes()).decode("ascii")
 
@@ -155,5 +160,5 @@ def _rounded(weights: Tensor) -> Any:
 
 
 def _for_script(content: dict[str, Any]) -> str:
-    """JSON in which no text can end the script element."""
+    """Return JSON in which no text can close the script element."""
     return json.dumps(content, ensure_ascii=False).replace("<", "\\u003c").replace("\u2028", "\\u2028")

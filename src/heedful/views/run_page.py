@@ -1,4 +1,4 @@
-"""A run's page: what it is, its curves and its validations. One file that fetches nothing."""
+"""The run page: facts, training curves and validations in one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ svg { display: block; width: 100%; height: auto }
 tr.best { font-weight: 600 } td:last-child { text-align: left }
 """
 
-# matplotlib writes colours; these stand for what the page's style gives a name, for light and for dark.
+# Colours that matplotlib writes, replaced by the page's CSS variables for light and dark mode.
 _COLOURS = {"#010101": "currentColor", "#020202": "var(--line)", "#030303": "var(--train)", "#040404": "var(--valid)"}
 _INK, _LINE, _TRAIN, _VALID = _COLOURS
 _STEPS = (1, 2, 5, 10)  # between ticks, and tenfold
@@ -46,7 +46,7 @@ class Panel(NamedTuple):
 PANELS = (
     Panel("Loss, smoothed", "nats per token", (Curve("train", "loss"), Curve("valid", "loss")), "linear"),
     Panel("Perplexity", "perplexity per token", (Curve("train", "perplexity"), Curve("valid", "perplexity")), "log"),
-    Panel("BLEU of the validation text", "BLEU", (Curve("valid", "bleu"),)),
+    Panel("validation BLEU", "BLEU", (Curve("valid", "bleu"),)),
     Panel("Learning rate", "learning rate", (Curve("train", "lr"),)),
     Panel("Speed", "target tokens per second", (Curve("train", "tokens_per_second"),)),
     Panel("Gradient norm", "norm", (Curve("train", "gradient_norm"),), "log"),
@@ -67,7 +67,7 @@ def write_run_page(entries: Sequence[Entry], title: str, facts: Sequence[Fact], 
 
 
 def points(entries: Sequence[Entry], curve: Curve) -> tuple[list[int], list[float]]:
-    """Return steps and figures of a curve; a figure that was not finite is not in the log, and is left out."""
+    """Return the steps and values of a curve, without values that were not finite."""
     found = [entry for entry in entries if entry["kind"] == curve.kind and entry.get(curve.key) is not None]
     return [entry["step"] for entry in found], [entry[curve.key] for entry in found]
 
@@ -79,13 +79,13 @@ def _panel(panel: Panel, entries: Sequence[Entry]) -> str:
 
 
 def panel_as_svg(panel: Panel, entries: Sequence[Entry]) -> str:
-    """Return an inline SVG whose colours are the page's, so that it follows light and dark."""
+    """Return an inline SVG with the page's colours, which follows light and dark mode."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    # Without a date and with a fixed salt the same log gives the same page; text stays text, in the page's font.
+    # No date and a fixed salt, so that the same log gives the same page; text is kept as text in the page's font.
     look: dict[Any, Any] = {"svg.hashsalt": panel.title, "svg.fonttype": "none", "font.size": 11, "grid.color": _LINE}
     for key in ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"):
         look[key] = _INK
@@ -108,7 +108,7 @@ def _set_axes(axes: Any, panel: Panel, last_step: int) -> None:
     if panel.scale == "log":
         axes.set_yscale("log")
         low, high = axes.get_ylim()
-        # Within two decades 1, 2 and 5 are marked: there may be no power of ten among the values.
+        # Within two decades, label 1, 2 and 5, because there may be no power of ten among the values.
         axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,), numticks=8))
         axes.yaxis.set_minor_formatter(NullFormatter())
     else:
@@ -127,7 +127,7 @@ def _set_axes(axes: Any, panel: Panel, last_step: int) -> None:
 
 
 def _for_page(svg: str) -> str:
-    """Return the drawing alone: no prologue, no metadata, no size of its own, no names that another panel has too."""
+    """Return the drawing alone, without prologue, metadata, fixed size, or ids that occur in another panel."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r' id="[\w.]+_\d+"', "", svg)

@@ -1,8 +1,8 @@
 "use strict";
-// The page translates while you type: a moment after the last key, and never two requests at once.
-// Its address holds the languages and the text, so that it can be reloaded and shared.
+// Translate while the user types: shortly after the last key, with at most one request at a time.
+// The URL holds the languages and the text, so that the page can be reloaded and shared.
 const PAUSE = 350; // milliseconds
-const LONGEST_ADDRESS = 2000; // characters of text; a longer text is left out of the address
+const LONGEST_ADDRESS = 2000; // characters; longer text is left out of the URL
 const ALTERNATIVES = 2;
 const find = (id) => document.getElementById(id);
 const source = find("source"), target = find("target"), text = find("text"), output = find("translation");
@@ -54,14 +54,14 @@ function show(answer) {
   }));
   find("others").hidden = others.length === 0;
   const found = answer.detectedLanguage;
-  find("detected").textContent = found ? `${named(found.language)}, ${found.confidence} % sure` : "";
+  find("detected").textContent = found ? `${named(found.language)}, ${found.confidence} % confidence` : "";
   find("state").textContent = "";
   find("copy").disabled = !answer.translatedText;
   find("attend").hidden = !answer.translatedText;
   find("attend").href = address("attend", found?.language ?? source.value);
 }
 
-// An error leaves no old translation beside the new text.
+// Clear the old translation, which does not match the new text.
 function fail(message) {
   show({ translatedText: "" });
   complain(message);
@@ -78,7 +78,7 @@ function remember() {
 }
 
 async function copy() {
-  // Browsers offer the clipboard on HTTPS and localhost only; elsewhere the selection is copied, as by Ctrl-C.
+  // Browsers offer the clipboard API only on HTTPS and localhost; elsewhere copy the selection, as Ctrl-C does.
   let copied = true;
   if (navigator.clipboard) {
     await navigator.clipboard.writeText(output.textContent).catch(() => { copied = false; });
@@ -111,7 +111,7 @@ async function translate() {
     show(content);
     find("state").textContent = `${((performance.now() - began) / 1000).toFixed(2)} s`;
   } catch (error) {
-    fail(error instanceof TypeError ? "The server does not answer." : error.message);
+    fail(error instanceof TypeError ? "The server is not responding." : error.message);
   } finally {
     running = false;
     output.classList.remove("old");
@@ -155,4 +155,4 @@ async function begin() {
   if (text.value) translate();
 }
 
-begin().catch((error) => complain(`The server does not answer: ${error.message}.`));
+begin().catch((error) => complain(`The server is not responding: ${error.message}.`));

@@ -1,17 +1,17 @@
 "use strict";
 
-// What is shown is a pure function of `state`: which attention, words or tokens, and a head ("mean": of its layer);
-// and of `data`, the chosen sentence.
+// The view is a pure function of `state` (attention type, words or tokens, and a head, or "mean" of its layer)
+// and of `data`, the selected sentence.
 const { sentences, chosen } = JSON.parse(document.getElementById("data").textContent);
 let data, sides;
 const kinds = {
   cross: { rows: "target", columns: "source",
-    about: "Where each word of the translation looks in the source: the decoder’s second sub-layer." },
+    about: "Where each word of the translation attends in the source: the decoder’s second sub-layer." },
   encoder: { rows: "source", columns: "source",
-    about: "Where each word of the source looks in the source: the encoder’s first sub-layer." },
+    about: "Where each word of the source attends in the source: the encoder’s first sub-layer." },
   decoder: { rows: "target", columns: "target",
-    about: "Where each word of the translation looks in what was said so far: the decoder’s first sub-layer, masked. " +
-      "A row is the position that says a word; it reads the word before it, and the first reads the start symbol." },
+    about: "Where each position of the translation attends in the words before it: the decoder’s first sub-layer, masked. " +
+      "A row is labelled with the word it generates; its input is the previous word, or the start token." },
 };
 const state = { kind: "cross", unit: "words", layer: 0, head: "mean" };
 const byId = id => document.getElementById(id);
@@ -156,7 +156,7 @@ function read(rows, axis, at) {
     : rows.map((row, r) => [row[at], rowNames[r]]);
   const largest = found.sort((a, b) => b[0] - a[0]).slice(0, 5).filter(([weight]) => weight >= 0.005);
   const listed = largest.map(([weight, name]) => `${name} ${weight.toFixed(2)}`).join(" · ");
-  const [name, verb] = axis === "row" ? [rowNames[at], "looks at"] : [columnNames[at], "is looked at by"];
+  const [name, verb] = axis === "row" ? [rowNames[at], "attends to"] : [columnNames[at], "is attended to by"];
   byId("reading").textContent = `“${name}” ${verb}: ${listed}`;
 }
 

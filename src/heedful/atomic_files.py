@@ -1,0 +1,282 @@
+"""Atomic writes: files and directories are written beside their target, flushed to disk and renamed once.
+
+Nothing that heedful did not write is replaced or deleted, and no link is followed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import shutil
+import stat
+import sys
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from heedful.errors import MachineError, UsageError
+from heedful.locks import take_lock
+
+_UNFINISHED = ".unfinished-"
+_MARKER = ".written-by-heedful"  # an empty file, locked while its workspace is in use
+_REPLACED = "replaced"  # the old version between two renames, where names cannot be exchanged
+DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
+# Errors in the path itself, which the user must change.
+_NAME_ERRORS = {
+    errno.EACCES,
+    errno.EPERM,
+    errno.ENOTDIR,
+    errno.EISDIR,
+    errno.EEXIST,
+    errno.ENOENT,
+    errno.ENAMETOOLONG,
+}
+_AT_FDCWD, _RENAME_EXCHANGE = -100, 2
+
+
+def is_empty(directory: Path) -> bool:
+    """Return whether `directory` is an empty directory, not a link to one."""
+    return holds_only(directory, ())
+
+
+def holds_only(directory: Path, names: Collection[str]) -> bool:
+    """Return whether `directory` contains only regular files with these names; links do not count."""
+    if directory.is_symlink() or not directory.is_dir():
+        return False
+    with os.scandir(directory) as entries:
+        return all(entry.name in names and entry.is_file(follow_symlinks=False) for entry in entries)
+
+
+@contextmanager
+def new_directory(
+    final: Path, needed: int | None = None, replaces: Callable[[Path], bool] = is_empty
+) -> Iterator[Path]:
+    """Yield a directory to fill. Rename it to `final` if the block succeeds; remove it otherwise.
+
+    An existing `final` is exchanged in one step if `replaces(final)` is true, so that either the old or the new version
+    exists at every moment. Otherwise raise UsageError: heedful replaces only what it wrote. `needed` is the size in
+    bytes, if known; the message for a full disk contains it.
+    """
+    final = Path(os.path.abspath(final))  # "." has no name
+    require_replaceable(final, replaces)
+    with disk_errors(final, needed):
+        final.parent.mkdir(parents=True, exist_ok=True)
+        with _workspace(final) as space:
+            unfinished = space / final.name
+            unfinished.mkdir()
+            yield unfinished
+            flush_tree(unfinished)
+            require_replaceable(final, replaces)  # it may have changed while the block ran
+            _put_in_place(unfinished, final)
+            flush(final.parent)
+
+
+def require_replaceable(final: Path, replaces: Callable[[Path], bool]) -> None:
+    """Raise UsageError unless `final` does not exist, is empty, or is heedful's own, as `replaces` decides."""
+    if final.is_symlink():
+        raise UsageError(f"{final} is a symbolic link, which heedful does not replace. Give the directory itself.")
+    if final.exists() and not is_empty(final) and not replaces(final):
+        raise UsageError(
+            f"{final} exists. heedful replaces only directories that it wrote and nobody changed. "
+            "Choose another name, or move it away."
+        )
+
+
+def discard(path: Path) -> None:
+    """Delete a directory. If killed, leave only what `clear_unfinished` removes, never half of `path`."""
+    with disk_errors(path), _workspace(path) as space:
+        os.rename(path, space / "discarded")
+
+
+def clear_unfinished(parent: Path) -> None:
+    """Remove unfinished writes of killed processes from `parent`, and restore what they were replacing."""
+    for space in parent.glob(f"{_UNFINISHED}*"):
+        if not _is_workspace(space):
+            continue  # not heedful's
+        with suppress(FileNotFoundError):  # its process has just finished
+            descriptor = take_lock(space / _MARKER)
+            if descriptor is not None:  # otherwise a living process is writing
+                _remove(space, parent / space.name.removeprefix(_UNFINISHED), descriptor)
+
+
+@contextmanager
+def new_file(path: Path, needed: int | None = None) -> Iterator[Path]:
+    """Yield the name of a file to write. Rename it to `path` if the block succeeds.
+
+    A plain file there is replaced, and its permissions are kept.
+    """
+    path = Path(os.path.abspath(path))
+    if path.is_symlink():
+        raise UsageError(f"{path} is a symbolic link, which heedful does not replace. Give the file itself.")
+    with disk_errors(path, needed), _workspace(path) as space:
+        beside = space / path.name
+        old = path.stat() if path.is_file() else None
+        if old is not None:  # a private file stays private, while it is written too
+            os.close(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        yield beside
+        if old is not None:
+            with suppress(PermissionError):  # only root gives files away
+                os.chown(beside, old.st_uid, old.st_gid)
+            beside.chmod(stat.S_IMODE(old.st_mode))
+        flush(beside)
+        os.replace(beside, path)
+        flush(path.parent)
+
+
+def write_durably(path: Path, content: bytes) -> None:
+    """Write a file atomically and flush it to disk."""
+    with disk_errors(path, len(content)):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    with new_file(path, len(content)) as beside:
+        beside.write_bytes(content)
+
+
+@contextmanager
+def _workspace(final: Path) -> Iterator[Path]:
+    """Yield a hidden directory beside `final` that no other process uses.
+
+    Its marker tells its leftovers from a user's files, and is locked as long as somebody writes here.
+    """
+    space = final.parent / f"{_UNFINISHED}{final.name}"
+    descriptor, keep = _take_workspace(space, final)
+    try:
+        flush(space)
+        yield space
+    finally:
+        _remove(space, final, descriptor, keep)
+
+
+def _take_workspace(space: Path, final: Path) -> tuple[int, bool]:
+    """Make the workspace or take over that of a dead process: the lock on its marker, and whether it stays at the end.
+
+    An empty directory may be the user's: it is used, but not removed.
+    """
+    while True:
+        with suppress(FileNotFoundError):  # the process that had it has just removed it: try again
+            held: set[str] | None = None
+            try:
+                space.mkdir()
+            except FileExistsError:
+                held = _names_in(space)  # listed once: another process may add or remove its marker at any moment
+            if held and _MARKER not in held:
+                raise UsageError(f"{space} is in the way, and heedful did not write it. Move or remove it.")
+            if (descriptor := take_lock(space / _MARKER)) is None:
+                raise UsageError(f"Another process is writing {final}. Wait until it ends, or choose another name.")
+            _clear(space, final)
+            return descriptor, held == set()
+
+
+def _names_in(space: Path) -> set[str]:
+    """The names in a directory; what is not a directory, or a link to one, holds itself."""
+    return set(os.listdir(space)) if stat.S_ISDIR(space.lstat().st_mode) else {space.name}
+
+
+def _clear(space: Path, final: Path) -> None:
+    """Put back what was about to be replaced, and remove the rest but the marker."""
+    if (space / _REPLACED).exists() and not os.path.lexists(final):
+        os.rename(space / _REPLACED, final)
+    for path in space.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        elif path.name != _MARKER:
+            path.unlink()
+
+
+def _remove(space: Path, final: Path, descriptor: int, keep: bool = False) -> None:
+    """Remove a workspace whose lock we have; the marker last, for the process may be killed here too."""
+    try:
+        if space.exists():
+            _clear(space, final)
+            (space / _MARKER).unlink(missing_ok=True)
+            if not keep:
+                with suppress(OSError):  # without its marker it was free, and the next process is using it
+                    space.rmdir()
+    finally:
+        os.close(descriptor)
+
+
+def _is_workspace(space: Path) -> bool:
+    """Whether `_workspace` made this directory."""
+    marker = space / _MARKER
+    return not space.is_symlink() and marker.is_file() and not marker.is_symlink()
+
+
+def read_at_most(path: Path, most: int) -> bytes:
+    """Return a file's content. Raise ValueError if it is not a regular file or longer than `most` bytes."""
+    mode = path.stat().st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise ValueError("not a regular file")
+    with path.open("rb") as stream:
+        content = stream.read(most + 1)
+    if len(content) > most:
+        raise ValueError(f"longer than {most:,} bytes")
+    return content
+
+
+def flush(path: Path) -> None:
+    """Flush a file or a directory listing to disk (fsync)."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def flush_tree(top: Path) -> None:
+    for path in sorted(top.rglob("*")):
+        flush(path)
+    flush(top)
+
+
+@contextmanager
+def disk_errors(path: Path, needed: int | None = None) -> Iterator[None]:
+    """Turn a full or failing disk into a MachineError with needed and free bytes, and a bad path into a UsageError."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _NAME_ERRORS:
+            raise UsageError(f"Cannot write {path}: {error.strerror}. Choose another path.") from error
+        if error.errno not in DISK_ERRORS:
+            raise
+        raise MachineError(disk_message(path, error.strerror or str(error), needed)) from error
+
+
+def disk_message(path: Path, reason: str, needed: int | None = None) -> str:
+    wanted = f"{needed:,} bytes needed, " if needed is not None else ""
+    return (
+        f"Cannot write {path}: {reason} ({wanted}{free_bytes(path):,} bytes free). "
+        "Existing files are unchanged. Free some space and run the same command again."
+    )
+
+
+def free_bytes(path: Path) -> int:
+    """Return the free bytes of the file system of `path`, which need not exist yet."""
+    while not path.exists():
+        path = path.parent
+    return shutil.disk_usage(path).free
+
+
+def _put_in_place(new: Path, final: Path) -> None:
+    if not final.exists():
+        os.rename(new, final)
+    elif not _exchange(new, final):
+        # No atomic exchange on this system. If killed between the renames, `clear_unfinished` restores the old version.
+        old = new.with_name(_REPLACED)
+        os.rename(final, old)
+        try:
+            os.rename(new, final)
+        except BaseException:
+            os.rename(old, final)
+            raise
+
+
+def _exchange(first: Path, second: Path) -> bool:
+    """Swap two names atomically with Linux's renameat2(RENAME_EXCHANGE)."""
+    if not sys.platform.startswith("linux"):
+        return False
+    try:
+        renameat2 = ctypes.CDLL(None, use_errno=True).renameat2
+    except AttributeError:
+        return False
+    return bool(renameat2(_AT_FDCWD, os.fsencode(first), _AT_FDCWD, os.fsencode(second), _RENAME_EXCHANGE) == 0)

@@ -1,0 +1,142 @@
+"""Output paths that commands may overwrite, --languages, and empty translations."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import synthetic_tasks as tasks
+from heedful.decoding.translator import Translator
+from heedful.text.corpus_checks import empty_translations
+from synthetic_tasks import Program
+
+
+def test_user_model_survives_a_failed_start(heedful: Program, corpus: dict[str, str], tmp_path: Path) -> None:
+    """A failed start leaves nothing, so the next one does not mistake the directory for a run."""
+    out, latin = tmp_path / "out", tmp_path / "latin"
+    latin.write_bytes("Übung\n".encode("latin-1"))
+    options = (*tasks.set_options({**tasks.TINY, "training.steps": 1}), "--out", out)
+    out.mkdir()
+    failed = heedful("train", *tasks.file_options({**corpus, "data.source": str(latin)}), *options)
+    assert failed.code == 3
+    assert list(out.iterdir()) == []
+    (out / "model").mkdir()
+    (out / "model" / "weights").write_text("mine")
+    refused = heedful("train", *tasks.file_options(corpus), *options)
+    assert refused.code == 2
+    assert "is not a run of heedful's, and a run would overwrite model in it" in refused.err
+    assert [str(path.relative_to(out)) for path in out.rglob("*")] == ["model", "model/weights"]
+    assert (out / "model" / "weights").read_text() == "mine"
+
+
+def test_failed_start_removes_its_directory(heedful: Program, corpus: dict[str, str], tmp_path: Path) -> None:
+    options = (*tasks.set_options({**tasks.TINY, "data.max_length": 3}), "--out", tmp_path / "out")
+    assert heedful("train", *tasks.file_options(corpus), *options).code == 3
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_user_treebank_files_are_not_replaced(heedful: Program, tmp_path: Path) -> None:
+    """File names alone do not prove that heedful wrote them."""
+    (tmp_path / "trees").mkdir()
+    for number in range(20):
+        (tmp_path / "trees" / f"{number:02}.mrg").write_text("( (S (NN a)) )\n")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "train.words").write_text("mine")
+    assert heedful("treebank", tmp_path / "trees", "--out", tmp_path / "out").code == 2
+    assert (tmp_path / "out" / "train.words").read_text() == "mine"
+
+
+def test_an_edited_model_is_not_replaced(heedful: Program, tiny_run: Path, tmp_path: Path) -> None:
+    average = ("average", tiny_run, "--last", "2", "--out", tmp_path / "model")
+    assert [heedful(*average).code for _ in range(2)] == [0, 0]
+    config = tmp_path / "model" / "config.json"
+    config.write_text(config.read_text().replace("4", "5", 1))
+    edited = config.read_bytes()
+    assert heedful(*average).code == 2
+    assert config.read_bytes() == edited
+
+
+def test_user_report_is_not_replaced(heedful: Program, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    (tmp_path / "order").mkdir()
+    (tmp_path / "order" / "report.md").write_text("mine")
+    assert heedful("lab", "order", "--out", tmp_path).code == 2
+    assert (tmp_path / "order" / "report.md").read_text() == "mine"
+
+
+Names = Callable[[str], list[str | Path]]
+FILES: dict[str, Names] = {
+    "translate": lambda out: ["--output", out],
+    "attend": lambda out: ["a b", "--out", out],
+    "info": lambda out: ["--out", out],
+}
+
+
+@pytest.mark.parametrize("command", FILES)
+def test_symlink_is_not_followed(heedful: Program, tiny_run: Path, tmp_path: Path, command: str) -> None:
+    pytest.importorskip("matplotlib")
+    (tmp_path / "mine.html").write_text("mine")
+    (tmp_path / "link.html").symlink_to("mine.html")
+    outcome = heedful(command, tiny_run, *FILES[command](str(tmp_path / "link.html")), stdin=b"a b\n")
+    assert (outcome.code, "is a symbolic link" in outcome.err) == (2, True)
+    assert (tmp_path / "mine.html").read_text() == "mine"
+    assert (tmp_path / "link.html").is_symlink()
+
+
+def test_serve_takes_languages(tiny_run: Path) -> None:
+    pytest.importorskip("fastapi")
+    from heedful.cli.serve import _loaded
+
+    [plain, named], _ = _loaded([str(tiny_run), f"{tiny_run}:en:pt_br"], "heedful", "fp32")
+    assert plain.model.text.source_language == ""
+    assert (named.model.text.source_language, named.model.text.target_language) == ("en", "pt-BR")
+
+
+def test_serve_refuses_what_is_not_a_code(heedful: Program, tiny_run: Path) -> None:
+    pytest.importorskip("fastapi")
+    outcome = heedful("serve", f"{tiny_run}:en:xx-nonsense", "--port", "0")
+    assert (outcome.code, '"xx-nonsense" is not a language code' in outcome.err) == (2, True)
+
+
+def test_export_takes_languages(heedful: Program, tiny_run: Path, tmp_path: Path) -> None:
+    export = ("export", tiny_run, "--to", "marian", "--out", tmp_path / "out", "--languages")
+    wrong = heedful(*export, "en", "xx-nonsense")
+    assert (wrong.code, "--languages: " in wrong.err, (tmp_path / "out").exists()) == (2, True, False)
+    assert heedful(*export, "en", "pt_br").code == 0
+    text = json.loads((tmp_path / "out" / "config.json").read_text())["heedful"]["text"]
+    assert (text["source_language"], text["target_language"]) == ("en", "pt-BR")
+
+
+@pytest.mark.parametrize("command", ["translate", "evaluate"])
+@pytest.mark.parametrize("silent", [0, 3])
+def test_warning_for_many_empty_translations(
+    heedful: Program,
+    model: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    command: str,
+    silent: int,
+) -> None:
+    """Empty lines stay empty, and do not count."""
+    text = tmp_path / "text"
+    text.write_text("a b\nc d\na c\nb a\n" + "\n" * 20)
+    found, translate = [], Translator.translate
+
+    def speechless(self: Translator, lines: list[str], **options: object) -> object:
+        results = translate(self, lines, **options)  # type: ignore[call-overload]
+        for number, result in enumerate(results[:4]):
+            object.__setattr__(result, "text", "" if number < silent else "x")
+        found.append(results)
+        return results
+
+    monkeypatch.setattr(Translator, "translate", speechless)
+    options = ["--input", text] if command == "translate" else ["--source", text, "--reference", text]
+    with caplog.at_level(logging.WARNING, "heedful"):
+        assert heedful(command, model, *options).code == 0
+    assert found
+    assert caplog.messages == ([empty_translations(3, 4)] if silent else [])

@@ -1,0 +1,107 @@
+"""Sentence splitting and cutting of long text: nothing is lost and every part fits."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heedful.text.sentence_splitting import split_sentences, split_text
+
+_TEXT = st.text(st.sampled_from(list("ab é.!?…。！？ \u00a0\"')»中")), max_size=80)
+
+
+CUT = [
+    ["One sentence."],
+    ["One sentence. ", "And another one! ", "A third? ", "Yes"],
+    ["Wait… ", "What? ", "Really?! ", "Yes. "],
+    ["He said “No.” ", "Then he left."],
+    ["(It rained.)  ", "It stopped."],
+    ["It was in 1990. ", "Then it was so. ", "It ended."],
+    ["This is 3.5 or so. ", "Good."],
+    ["今日は。", "元気ですか？", "「はい。」", "そう"],
+    ["هل أنت هنا؟ ", "نعم."],
+    ["यह है। ", "वह है।"],
+    ["It is e.g. small and so on."],
+    ["Mr. Smith met J. Jones and Dr. Brown."],
+    ["Am 3. Mai und am 13. Juni."],
+    ["version 2.0.1 of the file a.b"],
+    ["Is it? asked he."],
+]
+
+
+@pytest.mark.parametrize("sentences", CUT, ids=lambda sentences: sentences[0])
+def test_where_sentences_end(sentences):
+    assert split_sentences("".join(sentences)) == sentences
+
+
+def test_a_million_dots_take_linear_time():
+    """A quadratic algorithm would take hours."""
+    for text in ("." * 1_000_000, '."' * 500_000, "。" * 1_000_000, ".)" * 500_000 + " "):
+        assert "".join(split_sentences(text)) == text
+
+
+@given(_TEXT)
+def test_sentences_are_the_text(text):
+    assert "".join(split_sentences(text)) == text
+    assert all(split_sentences(text))
+
+
+@given(_TEXT, st.integers(1, 40))
+def test_every_part_fits_and_nothing_is_lost(text, longest):
+    parts = split_text(text, lambda part: len(part) <= longest)
+    assert all(len(part.strip()) <= longest for part in parts)
+    assert "".join(parts) == text
+
+
+@given(_TEXT, st.integers(1, 40))
+def test_a_text_that_fits_is_left_alone(text, longest):
+    if len(text) <= longest:
+        assert split_text(text, lambda part: len(part) <= longest) == [text]
+
+
+@given(st.lists(st.text(st.sampled_from("abc"), min_size=1, max_size=8), min_size=1, max_size=20), st.integers(8, 30))
+def test_words_that_fit_are_never_cut(words, longest):
+    parts = split_text(" ".join(words), lambda part: len(part) <= longest)
+    assert [word for part in parts for word in part.split()] == words
+
+
+@given(st.lists(st.text(st.sampled_from("abc"), min_size=1, max_size=8), min_size=1, max_size=20), st.integers(8, 30))
+def test_neighbours_are_joined_while_they_fit(words, longest):
+    """Greedy filling is as few parts as cutting at spaces can give."""
+    parts = split_text(" ".join(words), lambda part: len(part) <= longest)
+    assert all(len(f"{a}{b.split()[0]}") > longest for a, b in pairwise(parts))
+
+
+def test_cuts_after_sentences_first():
+    text = 'He came in. "Is it late?" she asked! Yes… it was'
+    assert split_text(text, lambda part: len(part) <= 26) == [
+        "He came in. ",
+        '"Is it late?" she asked! ',
+        "Yes… it was",
+    ]
+
+
+def test_closing_marks_stay_with_their_sentence():
+    assert split_text("(It rained.) We stayed.", lambda part: len(part) <= 14) == ["(It rained.) ", "We stayed."]
+
+
+def test_sentences_without_spaces_between_them():
+    assert split_text("今日は雨。明日は晴れ！", lambda part: len(part) <= 6) == ["今日は雨。", "明日は晴れ！"]
+
+
+def test_a_number_is_not_a_sentence_end():
+    text = "It cost 3.50 in all. We paid."
+    assert split_text(text, lambda part: len(part) <= 20) == ["It cost 3.50 in all. ", "We paid."]
+
+
+def test_very_long_word_is_cut():
+    parts = split_text("x" * 1_000, lambda part: len(part) <= 300)
+    assert "".join(parts) == "x" * 1_000
+    assert max(map(len, parts)) <= 300
+
+
+def test_terminates_when_nothing_fits():
+    assert split_text("abc", lambda part: False) == ["a", "b", "c"]

@@ -14,8 +14,8 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-from decode_bench import versions
-from tables import DOCS, Table, measured, write
+from decoding_speed import versions
+from markdown_tables import DOCS, Table, measured, write
 
 import heedful
 from heedful.demo import SETTINGS as DEMO

@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from shapes import Shape
-from tables import DOCS, ROOT, Table, measured, write
+from markdown_tables import DOCS, ROOT, Table, measured, write
+from training_task import Shape
 
 from heedful import grammar
 from heedful.config import DataConfig

@@ -25,9 +25,9 @@ from pathlib import Path
 from typing import Any
 
 import processor
-from shapes import Rows, Shape, Task, write_task
-from tables import DOCS, ROOT, Table, measured, write
+from markdown_tables import DOCS, ROOT, Table, measured, write
 from training_peers import CEILING, CONTENDERS, NO_PADDING, OURS, PRECISIONS
+from training_task import Rows, Shape, Task, write_task
 
 from heedful import grammar
 from heedful.config import DataConfig

@@ -220,7 +220,7 @@ def test_a_killed_removal_can_be_finished(tmp_path, monkeypatch):
         monkeypatch.undo()
         clear_unfinished(tmp_path)
         # Killed between its marker and the directory itself: empty, so it could be the user's, and is in nobody's way.
-        assert [path for path in tmp_path.iterdir() if not files.is_empty(path)] == []
+        assert [path for path in tmp_path.iterdir() if not atomic_files.is_empty(path)] == []
         with new_directory(tmp_path / "final", replaces=anything) as unfinished:
             fill(unfinished, "next")
         assert tree(tmp_path) == whole("final", "next")
@@ -400,7 +400,7 @@ def test_free_bytes_of_what_is_not_there_yet(tmp_path, monkeypatch):
 WRITE = """
 import sys
 from pathlib import Path
-from heedful.files import new_directory, new_file
+from heedful.atomic_files import new_directory, new_file
 final, content = Path(sys.argv[2]), sys.argv[3]
 with {"file": new_file, "directory": new_directory}[sys.argv[1]](final) as unfinished:
     path = unfinished if sys.argv[1] == "file" else unfinished / "a"
@@ -444,7 +444,7 @@ def test_many_processes_publish_only_whole_files(tmp_path):
 import sys
 from pathlib import Path
 from heedful.errors import UsageError
-from heedful.files import write_durably
+from heedful.atomic_files import write_durably
 for turn in range(200):
     try:
         write_durably(Path(sys.argv[1]), sys.argv[2].encode() * 5_000)
@@ -458,7 +458,7 @@ for turn in range(200):
             seen.add(final.read_bytes())
     assert [process.wait() for process in processes] == [0, 0, 0]
     assert seen <= {letter.encode() * 5_000 for letter in "abc"}
-    assert [path for path in tmp_path.iterdir() if not files.is_empty(path)] == [final]
+    assert [path for path in tmp_path.iterdir() if not atomic_files.is_empty(path)] == [final]
 
 
 def test_an_empty_directory_of_the_users_stays(tmp_path):
@@ -482,7 +482,7 @@ def test_the_permissions_of_a_replaced_file_are_kept(tmp_path, mode):
     path = tmp_path / "private"
     path.write_bytes(b"old")
     path.chmod(mode)
-    with files.new_file(path) as beside:
+    with atomic_files.new_file(path) as beside:
         beside.write_bytes(b"new")
         assert beside.stat().st_mode & 0o077 == 0  # nobody else reads it meanwhile
     assert (path.read_bytes(), path.stat().st_mode & 0o7777) == (b"new", mode)

@@ -64,7 +64,7 @@ def test_the_ceiling_has_the_products_of_a_step(number: int) -> None:
 
 
 def test_a_peer_s_step_has_the_same_products_where_nothing_is_padded() -> None:
-    task = shapes.Task(SHAPE, [rows(3, padded=False)])
+    task = training_task.Task(SHAPE, [rows(3, padded=False)])
     step = training_peers.torch_step(task, "fp32").step
     with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
         counted = flops(step, 0)
@@ -90,7 +90,7 @@ def test_contenders_have_one_size_and_update_their_weights(precision: str) -> No
     pytest.importorskip("transformers")
     torch.manual_seed(1)
     built = {name: training_peers.CONTENDERS[name](TASK, precision) for name in names}
-    sizes = {name: sum(p.numel() for p in worker.trained(one)) for name, one in built.items()}
+    sizes = {name: sum(p.numel() for p in benchmark_worker.trained(one)) for name, one in built.items()}
     final_norms = 2 * 2 * SHAPE.d_model  # nn.Transformer has one more behind each stack
     assert sizes["torch.nn.Transformer"] - final_norms == sizes["heedful"] == sizes["Marian (transformers)"]
     for name, one in built.items():
@@ -137,7 +137,7 @@ def test_the_table_has_medians_spread_and_ratios() -> None:
         ("matrix products only", "fp32"): result(3.0, 3.0, 3.0),
         ("matrix products only", "bf16"): result(1.5, 1.5, 1.5),
     }
-    found = {(row[0], row[1]): row[2:] for row in bench.rows_of(results, tokens=9_000)}
+    found = {(row[0], row[1]): row[2:] for row in training_speed.rows_of(results, tokens=9_000)}
     assert next(iter(found)) == ("matrix products only", "bf16")
     assert found["**heedful**", "bf16"] == ["4,500", "1,000 to 9,000", "5.00 ×", "2.50 ×", "75%", "30", "75%", "10"]
     assert found["**heedful**", "fp32"] == ["2,250", "2,250 to 2,250", "2.50 ×", "2.50 ×", "75%", "60", "75%", "10"]
@@ -153,8 +153,8 @@ def test_a_contender_that_does_not_start_is_named_with_the_reason(
     fake.chmod(0o755)
     monkeypatch.setenv("BENCH_JOEYNMT", str(fake))
     key = ("JoeyNMT", "bf16")
-    one = bench.Worker(key, tmp_path, 1)
-    results, left_out = bench.started([one], 1)
+    one = training_speed.Worker(key, tmp_path, 1)
+    results, left_out = training_speed.started([one], 1)
     one.stop()
     assert results == {}
     assert left_out == {key: "ModuleNotFoundError: no such peer"}

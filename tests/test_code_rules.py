@@ -20,18 +20,18 @@ from heedful.cli.parser import build_parser
 SOURCE = Path(heedful.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
 
-# A room imports only from rooms before it, and from itself.
-ROOMS = (
+# A package imports only from itself and from packages before it.
+PACKAGES = (
     *(
         "errors",
         "version",
-        "wording",
-        "typed",
+        "formatting",
+        "deserialization",
         "config",
         "presets",
         "recipes",
         "locks",
-        "files",
+        "atomic_files",
         "devices",
         "allocator",
     ),

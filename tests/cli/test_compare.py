@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tasks import Program
+from synthetic_tasks import Program
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from tasks import Outcome
+from synthetic_tasks import Outcome
 
 
 def command(*arguments: str | Path) -> list[str]:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 import torch
-from events import count, forked
-from runs import SETTINGS, continued, copy_with, end_of, load_without_moments
+from fault_injection import count, forked
+from tiny_runs import SETTINGS, continued, copy_with, end_of, load_without_moments
 
 import synthetic_tasks as tasks
 from heedful.storage.run_directory import RunDirectory

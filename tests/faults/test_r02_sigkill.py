@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from events import Phases, count, die, forked
-from runs import continued, end_of, leftovers, load_without_moments
+from fault_injection import Phases, count, die, forked
+from tiny_runs import continued, end_of, leftovers, load_without_moments
 
 from heedful.errors import Interrupted
 from heedful.storage.run_directory import RunDirectory

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from runs import SETTINGS, continued, end_of
 from test_r01_clean_resume import (  # noqa: F401  # pytest runs them here with the fixtures below
     EVERY,
     test_control_forgets,
@@ -20,8 +19,9 @@ from test_r02_kill import (  # noqa: F401
     test_killed_runs_end_bit_identical,
 )
 from test_r09_signals import test_control_without_handlers, test_saves_exits_soon_and_goes_on  # noqa: F401
+from tiny_runs import SETTINGS, continued, end_of
 
-import tasks
+import synthetic_tasks
 from heedful.storage.run_directory import RunDirectory
 
 pytestmark = pytest.mark.faults
@@ -34,14 +34,14 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run in bf16 that nothing happened to."""
 
     def build(directory: Path) -> None:
-        continued(directory / "run", {**tasks.tiny_corpus(directory / "text"), **SETTINGS, **BF16})
+        continued(directory / "run", {**synthetic_tasks.tiny_corpus(directory / "text"), **SETTINGS, **BF16})
 
-    return tasks.once(tmp_path_factory, "reference-bf16", build) / "run"
+    return synthetic_tasks.once(tmp_path_factory, "reference-bf16", build) / "run"
 
 
 @pytest.fixture(scope="session")
 def settings(reference: Path) -> dict[str, Any]:
-    return {**tasks.corpus_in(reference.parent / "text"), **SETTINGS, **BF16}
+    return {**synthetic_tasks.corpus_in(reference.parent / "text"), **SETTINGS, **BF16}
 
 
 @pytest.fixture(scope="module")
@@ -49,14 +49,14 @@ def straight(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """60 steps in bf16 with a checkpoint at each."""
 
     def build(directory: Path) -> None:
-        continued(directory / "run", {**tasks.tiny_corpus(directory / "text"), **EVERY, **BF16})
+        continued(directory / "run", {**synthetic_tasks.tiny_corpus(directory / "text"), **EVERY, **BF16})
 
-    return tasks.once(tmp_path_factory, "straight-bf16", build) / "run"
+    return synthetic_tasks.once(tmp_path_factory, "straight-bf16", build) / "run"
 
 
 @pytest.fixture
 def every(straight: Path) -> dict[str, Any]:
-    return {**tasks.corpus_in(straight.parent / "text"), **EVERY, **BF16}
+    return {**synthetic_tasks.corpus_in(straight.parent / "text"), **EVERY, **BF16}
 
 
 def test_control_float32_ends_elsewhere(reference: Path, settings: dict[str, Any], tmp_path: Path) -> None:

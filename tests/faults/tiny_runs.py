@@ -10,8 +10,8 @@ from typing import Any
 
 from torch import Tensor
 
-import tasks
-from heedful.files import is_empty
+import synthetic_tasks
+from heedful.atomic_files import is_empty
 from heedful.model.transformer import Transformer
 from heedful.storage.run_directory import RunDirectory
 from heedful.training.optimizer import Optimizers, load_state_tensors
@@ -20,7 +20,7 @@ from heedful.training.run_log import read_log
 
 # Eight checkpoints, of which three are kept; four validations; dropout; two epoch borders.
 SETTINGS: dict[str, Any] = {
-    **tasks.TINY,
+    **synthetic_tasks.TINY,
     "training.steps": 16,
     "training.batch_tokens": 96,
     "training.save_every": 2,
@@ -48,8 +48,8 @@ def end_of(path: Path, last: int = LAST) -> dict[str, Any]:
     return {
         **{str(file.relative_to(path)): sha256(file) for file in files},
         "state": {key: value for key, value in state.items() if key not in _CLOCK},
-        "train": tasks.entries_without_clock(log, "train"),
-        "valid": tasks.entries_without_clock(log, "valid"),
+        "train": synthetic_tasks.entries_without_clock(log, "train"),
+        "valid": synthetic_tasks.entries_without_clock(log, "valid"),
         "checkpoints": run.steps(),
     }
 

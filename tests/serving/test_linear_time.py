@@ -10,7 +10,7 @@ import pytest
 
 from heedful.errors import InputError
 from heedful.serving.file_formats import read_document
-from heedful.serving.html_text import parse_html
+from heedful.serving.html_parser import parse_html
 from heedful.text.segmentation import segment_text
 
 PARTS = (

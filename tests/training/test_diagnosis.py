@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-import tasks
+import synthetic_tasks
 from heedful.config import Recipe, TrainingConfig
 from heedful.training.diagnosis import diagnose
 from heedful.training.run import train
-from tasks import Pairs
+from synthetic_tasks import Pairs
 
 # Seconds each: a small model that learns quickly, validated often on short outputs.
 QUICK = {
-    **tasks.TINY,
+    **synthetic_tasks.TINY,
     "model.d_model": 32,
     "model.d_ff": 64,
     "model.dropout": 0.0,
@@ -31,22 +31,22 @@ QUICK = {
 
 def diagnosed(directory: Path, training: Pairs, validation: Pairs, **settings: Any) -> str:
     """Train, and diagnose the run from its log."""
-    tasks.write(directory, "train", training)
-    tasks.write(directory, "valid", validation)
+    synthetic_tasks.write(directory, "train", training)
+    synthetic_tasks.write(directory, "valid", validation)
     keys = {f"training.{key}": value for key, value in settings.items()}
-    run = train(out=directory / "run", overrides={**tasks.corpus_in(directory), **QUICK, **keys})
+    run = train(out=directory / "run", overrides={**synthetic_tasks.corpus_in(directory), **QUICK, **keys})
     return diagnose(run.log(), run.recipe, finished=run.progress.step >= run.recipe.training.steps)
 
 
 def copies(count: int, **lengths: int) -> tuple[Pairs, Pairs]:
-    training = tasks.pairs(tasks.copy, range(count), **lengths)
-    return training, tasks.held_out(tasks.copy, 20, training, **lengths)
+    training = synthetic_tasks.pairs(synthetic_tasks.copy, range(count), **lengths)
+    return training, synthetic_tasks.held_out(synthetic_tasks.copy, 20, training, **lengths)
 
 
 def unrelated(pairs: Pairs, seed: int) -> Pairs:
     """Targets that no source explains: what can be learned of them can only be memorised."""
     draw = random.Random(seed)
-    return [(source, " ".join(draw.choices(tasks.LETTERS, k=6))) for source, _ in pairs]
+    return [(source, " ".join(draw.choices(synthetic_tasks.LETTERS, k=6))) for source, _ in pairs]
 
 
 def constant(pairs: Pairs) -> Pairs:

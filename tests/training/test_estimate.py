@@ -39,6 +39,7 @@ from heedful.training.hardware import available_memory, flops_per_second
 from heedful.training.loss import batch_loss
 from heedful.training.optimizer import make_optimizers
 from heedful.training.precision import activation_dtype
+from tensor_allocations import allocated
 
 CPU = torch.device("cpu")
 

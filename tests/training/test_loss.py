@@ -14,6 +14,7 @@ from heedful.data.batches import Batch, pad
 from heedful.model.transformer import Transformer
 from heedful.training import loss as loss_module
 from heedful.training.loss import Loss, batch_loss, perplexity, projected_loss, smoothed_cross_entropy
+from tensor_allocations import allocated
 
 SMOOTHINGS = (0.0, 0.1, 0.7)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-import tasks
+import synthetic_tasks
 from heedful.errors import ConfigError
 from heedful.storage.run_directory import RunDirectory
 from heedful.training import precision as precision_module
@@ -25,8 +25,8 @@ NATIVE = {True: "bf16", False: "fp32"}
 @pytest.fixture
 def settings(tmp_path: Path) -> dict[str, Any]:
     """Everything but the precision."""
-    left = {key: value for key, value in tasks.TINY.items() if key != "training.precision"}
-    return {**tasks.tiny_corpus(tmp_path / "text"), **left, "training.steps": 4}
+    left = {key: value for key, value in synthetic_tasks.TINY.items() if key != "training.precision"}
+    return {**synthetic_tasks.tiny_corpus(tmp_path / "text"), **left, "training.steps": 4}
 
 
 def on(monkeypatch: pytest.MonkeyPatch, native: bool) -> None:

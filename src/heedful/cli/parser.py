@@ -44,6 +44,7 @@ def build_parser() -> tuple[Parser, dict[str, Parser]]:
         ),
         "translate": (_translate_options, "translate text, one line in, one line out"),
         "evaluate": (_evaluate_options, "translate and score with BLEU and chrF, or parse and score with F1"),
+        "compare": (_compare_options, "compare two models, or two files of translations, with significance tests"),
         "score": (_score_options, "print the log-probability of existing translations"),
         "average": (_average_options, "average the newest checkpoints of a run"),
         "attend": (_attend_options, "show the attention of every head in every layer"),
@@ -76,7 +77,7 @@ def _train_options(parser: Parser) -> None:
     parser.add_argument("--source", group=files, nargs="+", metavar="F", help="training text, source side (or .tsv)")
     parser.add_argument("--target", group=files, nargs="+", metavar="F", help="training text, target side")
     parser.add_argument(
-        "--valid-source", group=files, nargs="+", metavar="F", help="validation text, source side (or .tsv)"
+        "--valid-source", group=files, nargs="+", metavar="F", help="validation text (default: a held-out part)"
     )
     parser.add_argument("--valid-target", group=files, nargs="+", metavar="F", help="validation text, target side")
     parser.add_argument("--out", metavar="RUN", help="run directory (default: runs/NAME for recipe NAME.toml)")
@@ -120,12 +121,21 @@ def _evaluate_options(parser: Parser) -> None:
         metavar="F",
         help="reference translations, not tokenized; with --trees, gold trees",
     )
-    parser.add_argument("--tokenize", choices=("13a", "none"), default="13a", help="BLEU's tokenization (default: 13a)")
-    parser.add_argument("--lowercase", action="store_true", help="compute case-insensitive scores")
+    _scoring_options(parser)
     parser.add_argument("--trees", action="store_true", help="evaluate a parser: labelled F1 as computed by EVALB")
     parser.add_argument("--output", metavar="F", help="also write the translations or trees to this file")
     parser.add_argument("--json", action="store_true", help="print JSON")
     _search_options(parser)
+
+
+def _compare_options(parser: Parser) -> None:
+    for name in ("a", "b"):
+        parser.add_argument(name, metavar=f"MODEL_{name.upper()}", help=f"{_MODEL_HELP}, or a file of translations")
+    parser.add_argument("--source", metavar="F", help="source text; not needed for two files of translations")
+    parser.add_argument("--reference", required=True, metavar="F", help="reference translations, not tokenized")
+    _scoring_options(parser)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--out", metavar="page.html", help="write a page instead")
 
 
 def _score_options(parser: Parser) -> None:
@@ -247,6 +257,11 @@ def _model_options(parser: Parser) -> None:
         "--checkpoint", choices=("averaged", "best", "last"), help="which model of a run to use (default: averaged)"
     )
     _device_option(parser)
+
+
+def _scoring_options(parser: Parser) -> None:
+    parser.add_argument("--tokenize", choices=("13a", "none"), default="13a", help="BLEU's tokenization (default: 13a)")
+    parser.add_argument("--lowercase", action="store_true", help="compute case-insensitive scores")
 
 
 def _search_options(parser: Parser) -> None:

@@ -11,12 +11,12 @@ import sacrebleu
 from heedful.decoding.translator import Translator
 from heedful.devices import pick_device
 from heedful.errors import InputError, ModelError, UsageError
-from heedful.evaluation.scores import bleu, chrf, require_detokenized
+from heedful.evaluation.sacrebleu_scores import bleu, chrf, require_detokenized
 from heedful.evaluation.significance import PairedScore, paired_scores
+from heedful.formatting import plural
 from heedful.storage.run_directory import open_model
 from heedful.text.corpus import read_sides
-from heedful.text.lines import one_line, read_lines
-from heedful.wording import plural
+from heedful.text.text_files import one_line, read_lines
 
 MOST_DIFFERENT = 10  # sentences shown
 _LONGEST = (5, 10, 15, 20, 30, 40, 50)  # reference words: upper ends of the length buckets, before the open one

@@ -9,9 +9,9 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from heedful.serving.markup import html_runs
+from heedful.serving.html_splitter import split_html
 from heedful.serving.requests import RequestError
-from heedful.text.sentences import split_sentences
+from heedful.text.sentence_splitting import split_sentences
 
 EXTENSIONS = (".txt", ".html", ".srt")
 _LINE = re.compile(r"[^\r\n]+|[\r\n]+")

@@ -19,6 +19,7 @@ from heedful.serving.file_formats import EXTENSIONS, Document, read_document
 from heedful.serving.file_store import FileStore
 from heedful.serving.limits import Limits
 from heedful.serving.multipart import parse_multipart
+from heedful.serving.openapi_schema import ERRORS, FILE, multipart
 from heedful.serving.requests import RequestError, TranslateRequest, missing
 from heedful.serving.service import AUTO, TranslationService
 

@@ -14,8 +14,8 @@ from typing import Any
 from lxml import etree
 
 from heedful.errors import InputError
-from heedful.serving.inline import Node, Run, escape
-from heedful.text.sentences import CLOSES, ENDS, ENDS_AT_ONCE
+from heedful.serving.inline_markup import Node, Run, escape
+from heedful.text.sentence_splitting import CLOSES, ENDS, ENDS_AT_ONCE
 
 
 def _names(names: str) -> frozenset[str]:

@@ -15,8 +15,8 @@ from heapq import heappop, heappush
 from pathlib import Path
 
 from heedful.errors import CorpusError
+from heedful.formatting import plural
 from heedful.text.corpus import Corpus, Pair
-from heedful.wording import plural
 
 SHARE = 0.05  # of the pairs
 FEWEST, MOST = 20, 1_000  # pairs; validation translates at most MOST lines

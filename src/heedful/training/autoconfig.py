@@ -14,7 +14,6 @@ from heedful.config import DataConfig
 from heedful.formatting import plural
 from heedful.recipes import Settings, merged
 from heedful.training.precision import automatic_precision
-from heedful.wording import plural
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from heedful.config import Recipe
-from heedful.wording import plural
+from heedful.formatting import plural
 
 Entry = dict[str, Any]
 

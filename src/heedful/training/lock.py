@@ -7,9 +7,8 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from heedful.atomic_files import disk_errors, flush
+from heedful.atomic_files import disk_errors, flush, read_at_most
 from heedful.errors import CheckpointError
-from heedful.files import disk_errors, flush, read_at_most
 from heedful.locks import take_lock
 from heedful.storage.ownership import marker_bytes
 from heedful.storage.run_directory import RunDirectory

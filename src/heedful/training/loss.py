@@ -105,7 +105,7 @@ def _subtract_labels_from_softmax(logits_CV: Tensor, labels_C1: Tensor, smoothin
     """
     rows = len(logits_CV) if logits_CV.dtype == dtype else _CONVERTED_ROWS
     nll = []
-    for logits_RV, labels_R1 in zip(logits_CV.split(rows), labels_C1.split(rows), strict=True):
+    for logits_RV, labels_R1 in zip(torch.split(logits_CV, rows), torch.split(labels_C1, rows), strict=True):
         softmax_RV = logits_RV.to(dtype)  # the logits themselves where they have this type
         torch.softmax(softmax_RV, dim=1, out=softmax_RV)
         nll.append(-softmax_RV.gather(1, labels_R1).log())

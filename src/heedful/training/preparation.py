@@ -20,7 +20,7 @@ from heedful.config import DataConfig, Recipe
 from heedful.data.store import Store, write_store
 from heedful.devices import cores
 from heedful.errors import CheckpointError, ConfigError, CorpusError, VocabularyTooSmallError
-from heedful.files import write_durably
+from heedful.formatting import plural
 from heedful.recipes import Settings
 from heedful.storage.file_names import TRAINING, VALIDATION
 from heedful.storage.model_directory import Model

@@ -6,11 +6,11 @@ import html
 from collections.abc import Sequence
 from pathlib import Path
 
+from heedful.atomic_files import write_durably
 from heedful.evaluation.comparison import Comparison, LengthBucket, SentencePair
 from heedful.evaluation.significance import PairedScore, SystemScore
-from heedful.files import write_durably
+from heedful.formatting import plural
 from heedful.views.page import facts_list, page
-from heedful.wording import plural
 
 SCORE_HEAD = ("", "A", "B", "B − A", "p, bootstrap", "p, randomization")
 BUCKET_HEAD = ("words", "sentences", "BLEU A", "BLEU B", "B − A", "chrF A", "chrF B", "B − A")

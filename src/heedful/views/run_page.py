@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from heedful.files import write_durably
-from heedful.views.figure import require_matplotlib
+from heedful.atomic_files import write_durably
+from heedful.views.cross_attention_figure import require_matplotlib
 from heedful.views.page import facts_list, page
 
 Entry = dict[str, Any]

@@ -137,7 +137,7 @@ def test_what_is_in_the_way_of_writing_is_not_removed(tmp_path, kind):
         mine.symlink_to(tmp_path / "elsewhere")
     before = tree(tmp_path)
     with (
-        pytest.raises(UsageError, match="exists and was not written by heedful"),
+        pytest.raises(UsageError, match="is in the way, and heedful did not write it"),
         new_directory(tmp_path / "final"),
     ):
         pass

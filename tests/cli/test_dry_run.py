@@ -152,6 +152,9 @@ def settings_in(message: str) -> list[str]:
     return tasks.set_options(dict(found))
 
 
+FLOAT32 = ("--set", "training.precision=fp32")  # the automatic choice depends on the processor
+
+
 @pytest.mark.parametrize("available", [17e9, 8e9, 4.5e9])
 def test_run_beyond_memory_is_rejected_with_advice(
     heedful: Program, scratch: Path, monkeypatch: pytest.MonkeyPatch, available: float
@@ -159,7 +162,7 @@ def test_run_beyond_memory_is_rejected_with_advice(
     """The base model with batches of 25,000 tokens: the suggested change fits."""
     with_memory(monkeypatch, available)
     monkeypatch.setattr(hardware, "flops_per_second", lambda *_: pytest.fail("measured for nothing"))
-    whole = ("--set", "training.batch_tokens=25000", "--set", "training.accumulate=1")
+    whole = ("--set", "training.batch_tokens=25000", "--set", "training.accumulate=1", *FLOAT32)
     refused = heedful("train", RECIPES / "wmt14-en-de-base.toml", "--dry-run", *whole)
     assert refused.code == 4
     needed = figures(refused)["memory, total"]
@@ -178,7 +181,7 @@ def test_model_too_large_for_any_batch_is_rejected(
     heedful: Program, scratch: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with_memory(monkeypatch, 1.1e9)
-    refused = heedful("train", RECIPES / "wmt14-en-de-base.toml", "--dry-run")
+    refused = heedful("train", RECIPES / "wmt14-en-de-base.toml", "--dry-run", *FLOAT32)
     assert refused.code == 4
     assert "Weights, gradients and moments alone are 1.01 GB" in refused.err
     assert "Choose a smaller model" in refused.err
@@ -216,7 +219,7 @@ def test_paper_recipes_dry_run_on_an_ordinary_machine(
     heedful: Program, scratch: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     with_memory(monkeypatch, 8e9)
-    outcome = heedful("train", RECIPES / f"{name}.toml", "--data-root", scratch, "--dry-run")
+    outcome = heedful("train", RECIPES / f"{name}.toml", "--data-root", scratch, "--dry-run", *FLOAT32)
     assert outcome.code == 0, outcome.err
     found = figures(outcome)
     recipe = recipe_of(name)

@@ -137,7 +137,7 @@ MISTAKES = [
     ("train --source {two} --target {two} --out {new}", 3, "2 different pairs: too few to hold out 20"),
     ("train --source {two} --target {two} --valid-target {two} --out {new}", 3, "No validation text"),
     ("train {files} --out {new} --set data.held_out=9", 2, "data.held_out = 9 and other validation text were both"),
-    ("train --source {nowhere} --target {two} --out {new}", 3, "no file"),
+    ("train --source {nowhere} --target {two} --out {new}", 3, "does not exist"),
     ("train --source {two} --out {new} --valid-source {two} --valid-target {two}", 3, "1 source and 0 target"),
     (
         "train --source {nowhere} --target {two} --valid-source {two} --valid-target {two} --out {new}",
@@ -189,7 +189,7 @@ MISTAKES = [
     ("translate {model} --input {two} --output {folder}/{long}", 3, "File name too long"),
     ("translate {model} --checkpoint newest", 2, "invalid choice: 'newest'"),
     ("translate {model} --input {two} --checkpoint best", 2, "is a model, not a run"),
-    ("translate {model} {model}", 2, "does not take"),
+    ("translate {model} {model}", 2, "Unknown argument"),
     # compare
     ("compare {two}", 2, "Missing: MODEL_B, --reference"),
     ("compare {two} {two} --source {two}", 2, "--reference"),

@@ -162,7 +162,7 @@ def test_a_preset_gives_its_shape_and_the_paper_its_training() -> None:
     assert base["training"]["warmup_steps"] == 4_000
     assert from_preset("big", {})["training"]["steps"] == 300_000
     assert from_preset("tiny", {})["training"] == {}
-    with pytest.raises(ConfigError, match=r'no preset "bse"\. Did you mean "base"'):
+    with pytest.raises(ConfigError, match=r'Unknown preset "bse"\. Did you mean "base"'):
         from_preset("bse", {})
 
 

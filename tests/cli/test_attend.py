@@ -76,8 +76,16 @@ def test_non_utf8_file_name_and_tokens_that_look_like_formulas(model: Path, tmp_
         (["a b"], 2, "--out"),
         (["", "--out", "page.html"], 3, "TEXT is empty"),
         (["a b", "--target", "  ", "--out", "page.html"], 3, "--target is empty"),
-        (["a", "--target", " ".join("abcdefgh" * 20), "--out", "page.html"], 3, "at most 40"),
-        (["a b. C d.", "--sentence", "3", "--out", "page.html"], 3, "--sentence 3 does not exist: TEXT has 2"),
+        (
+            ["a", "--target", " ".join("abcdefgh" * 20), "--out", "page.html"],
+            3,
+            "tokens; this model was trained on at most 40",
+        ),
+        (
+            ["a b. C d.", "--sentence", "3", "--out", "page.html"],
+            3,
+            "--sentence 3 does not exist: TEXT has 2 sentences",
+        ),
         (["a \udc80", "--out", "page.html"], 3, "lone surrogate"),
     ],
 )

@@ -12,7 +12,7 @@ from test_r01_clean_resume import (  # noqa: F401  # pytest runs them here with 
     test_resumed_from_each_step,
     test_the_run_crosses_two_epoch_borders,
 )
-from test_r02_kill import (  # noqa: F401
+from test_r02_sigkill import (  # noqa: F401
     test_control_without_the_moments,
     test_control_without_whole_directories_and_digests,
     test_killed_in_the_last_average_after_an_earlier_stop,

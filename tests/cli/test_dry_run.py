@@ -17,7 +17,7 @@ import synthetic_tasks as tasks
 from heedful import presets, recipes
 from heedful.config import Recipe
 from heedful.model.transformer import Transformer
-from heedful.training import hardware
+from heedful.training import hardware, precision
 from synthetic_tasks import Outcome, Program
 
 RECIPES = Path(__file__).parents[2] / "recipes"
@@ -60,6 +60,11 @@ def count(text: str) -> int:
 
 def with_memory(monkeypatch: pytest.MonkeyPatch, available: float) -> None:
     monkeypatch.setattr(hardware, "available_memory", lambda *_: int(available))
+
+
+def with_native_bf16(monkeypatch: pytest.MonkeyPatch, native: bool) -> None:
+    """Pretend to be a processor with or without bf16, by which `training.precision` is chosen."""
+    monkeypatch.setattr(precision, "has_native_bf16", lambda _: native)
 
 
 def test_four_files_without_other_settings(heedful: Program, corpus: dict[str, str], scratch: Path) -> None:
@@ -159,8 +164,9 @@ FLOAT32 = ("--set", "training.precision=fp32")  # the automatic choice depends o
 def test_run_beyond_memory_is_rejected_with_advice(
     heedful: Program, scratch: Path, monkeypatch: pytest.MonkeyPatch, available: float
 ) -> None:
-    """The base model with batches of 25,000 tokens: the suggested change fits."""
+    """The base model in float32 with batches of 25,000 tokens: the suggested change fits."""
     with_memory(monkeypatch, available)
+    with_native_bf16(monkeypatch, False)
     monkeypatch.setattr(hardware, "flops_per_second", lambda *_: pytest.fail("measured for nothing"))
     whole = ("--set", "training.batch_tokens=25000", "--set", "training.accumulate=1", *FLOAT32)
     refused = heedful("train", RECIPES / "wmt14-en-de-base.toml", "--dry-run", *whole)
@@ -214,9 +220,10 @@ def test_paper_recipes_match_presets_and_sections_5_and_6_1(name: str) -> None:
     assert len(recipe.data.source) == len(recipe.data.target) == {"de": 3, "fr": 5}[languages]
 
 
+@pytest.mark.parametrize("native", [False, True], ids=["fp32", "bf16"])
 @pytest.mark.parametrize("name", PAPERS)
 def test_paper_recipes_dry_run_on_an_ordinary_machine(
-    heedful: Program, scratch: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    heedful: Program, scratch: Path, monkeypatch: pytest.MonkeyPatch, name: str, native: bool
 ) -> None:
     with_memory(monkeypatch, 8e9)
     outcome = heedful("train", RECIPES / f"{name}.toml", "--data-root", scratch, "--dry-run", *FLOAT32)
@@ -235,7 +242,8 @@ def test_paper_recipes_dry_run_on_an_ordinary_machine(
     seconds = counted / 1e9
     assert found["estimated time"].startswith(f"{seconds / (365 * 86_400):,.0f}"[:2])
     memory = [float(found[f"memory, {part}"].split()[0]) for part in ("weights", "gradients", "Adam's two moments")]
-    assert memory == pytest.approx([built * size / 1e9 for size in (4, 4, 8)], abs=0.01)
+    # In bf16 each weight has a copy of 2 bytes.
+    assert memory == pytest.approx([built * size / 1e9 for size in (6 if native else 4, 4, 8)], abs=0.01)
     assert list(scratch.iterdir()) == []
 
 

@@ -119,7 +119,7 @@ def test_function_lengths():
 
 
 def test_few_options():
-    """Raised from 70 to 76 for `heedful compare`, whose six options but one are those of `evaluate` and `info`."""
+    """Raised from 70 to 76 for `heedful compare`: its six options have the names and meanings of other commands."""
     parser, commands = build_parser()
     options = [
         f"{one.prog} {action.option_strings[-1]}"

@@ -6,6 +6,7 @@ Identity normalisation makes decoding the exact inverse of encoding.
 
 from __future__ import annotations
 
+import functools
 import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,6 +17,7 @@ import sentencepiece
 from heedful.atomic_files import read_at_most
 from heedful.config import BOS, EOS, PAD, UNK
 from heedful.errors import TokenizerError, VocabularyTooSmallError
+from heedful.text.bpe_dropout import segment, skip_with
 
 # SentencePiece writes spaces as U+2581, so a literal U+2581 would be decoded as a space. It is encoded as bytes
 # instead: a stand-in (a noncharacter that is kept out of the vocabulary) takes its place, and the bytes of the
@@ -62,12 +64,32 @@ class Tokenizer:
     def encode_at_random(self, texts: Sequence[str], dropout: float, seed: int) -> list[list[int]]:
         """Sample segmentations by BPE-dropout: each merge is skipped with probability `dropout`.
 
-        The same seed gives the same segmentation. SentencePiece reads the seed when a thread draws its first number,
-        and a call with `num_threads` starts new threads.
+        The same seed gives the same segmentation, in every process.
         """
-        sentencepiece.set_random_generator_seed(seed % 2**31)  # the largest value means "random"
-        ids = self._processor.encode(list(texts), enable_sampling=True, alpha=dropout, nbest_size=-1, num_threads=1)
+        skips = skip_with(dropout, seed)
+        words = [self._processor.normalize(text) for text in texts]
+        ids = [self._merged_ids(segment(word, self._merge_ranks, skips)) for word in words]
         return self._with_space_marks(texts, ids)
+
+    @functools.cached_property
+    def _merge_ranks(self) -> dict[str, int]:
+        """The rank of every token that a merge makes: SentencePiece scores the n-th merge with -n."""
+        processor = self._processor
+        ids = [i for i in range(self.vocab_size) if not (processor.is_byte(i) or processor.is_control(i))]
+        ranks = {processor.id_to_piece(i): -processor.get_score(i) for i in ids if i != UNK}
+        if any(rank != int(rank) or rank < 0 for rank in ranks.values()):
+            raise TokenizerError("data.bpe_dropout needs a BPE tokenizer, and this one has no merges. Set it to 0.")
+        return {token: int(rank) for token, rank in ranks.items()}
+
+    def _merged_ids(self, tokens: Sequence[str]) -> list[int]:
+        """Return the ids of tokens; a character without a token becomes its UTF-8 bytes."""
+        ids: list[int] = []
+        for token in tokens:
+            if (found := self._processor.piece_to_id(token)) != UNK:
+                ids.append(found)
+            else:
+                ids += [self._processor.piece_to_id(f"<0x{byte:02X}>") for byte in token.encode("utf-8")]
+        return ids
 
     def decode(self, ids: Sequence[int]) -> str:
         text: str = self._processor.decode([int(i) for i in ids])

@@ -120,7 +120,8 @@ class Translator:
     def segment(self, text: str, *, split: bool = True) -> SegmentedText:
         """Split a text into the segments that the model translates, each with its token ids."""
         facts = self.model.text
-        return segment_text(text, self.ids, facts.max_length, facts.sentence_per_line and split)
+        by_sentence = facts.sentence_per_line and split
+        return segment_text(text, self.ids, facts.max_length, by_sentence, facts.source_language)
 
     def search(
         self, sources: list[list[int]], *, beam: int | None = None, alpha: float | None = None, n_best: int = 1

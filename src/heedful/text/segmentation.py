@@ -49,12 +49,12 @@ class SegmentedText(NamedTuple):
         return texts
 
 
-def segment_text(text: str, encode: Encode, longest: int, sentence_per_line: bool) -> SegmentedText:
+def segment_text(text: str, encode: Encode, longest: int, sentence_per_line: bool, language: str = "") -> SegmentedText:
     """Split a text into lines, and into sentences if the model was trained on them; cut at `longest` tokens."""
     segments: list[Segment] = []
     joints: list[str | None] = []
     joint, parts, offset = "", 0, 0
-    for unit, ids, is_part in _units(text, encode, longest, sentence_per_line):
+    for unit, ids, is_part in _units(text, encode, longest, sentence_per_line, language):
         body = unit.strip()
         before, _, after = unit.partition(body) if body else (unit, "", "")
         joint += before
@@ -66,15 +66,17 @@ def segment_text(text: str, encode: Encode, longest: int, sentence_per_line: boo
     return SegmentedText(segments, [*joints, joint], parts)
 
 
-def _units(text: str, encode: Encode, longest: int, sentence_per_line: bool) -> Iterator[tuple[str, list[int], bool]]:
+def _units(
+    text: str, encode: Encode, longest: int, sentence_per_line: bool, language: str
+) -> Iterator[tuple[str, list[int], bool]]:
     """Yield each unit with surrounding space, its token ids, and whether it is part of a too long sentence."""
     for line in _LINE.findall(text):
-        for sentence in split_sentences(line) if sentence_per_line else [line]:
+        for sentence in split_sentences(line, language) if sentence_per_line else [line]:
             ids = encode(sentence)
             if len(ids) <= longest:
                 yield sentence, ids, False
                 continue
-            for part in split_text(sentence, lambda one: len(encode(one)) <= longest):
+            for part in split_text(sentence, lambda one: len(encode(one)) <= longest, language):
                 yield part, encode(part), True
 
 

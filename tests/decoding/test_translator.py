@@ -94,14 +94,24 @@ def test_order_is_kept_and_empty_lines_stay_empty(translator: Translator) -> Non
     draw = random.Random(3)
     lines = [sentence(draw, longest=20) for _ in range(12)]
     expected = [translator.translate(line).text for line in lines]
-    mixed = ["", *lines[:5], "  \t ", "", *lines[5:], "\u3000"]
+    mixed = ["", *lines[:5], "   ", "", *lines[5:], "\u3000"]
     results = translator.translate(mixed)
     assert [r.text for r in results] == ["", *expected[:5], "", "", *expected[5:], ""]
     assert results[0] == Translation("", 0.0, ())
 
 
 def test_space_around_a_line_does_not_matter(translator: Translator) -> None:
-    assert translator.translate("  the cat \t") == translator.translate("the cat")
+    assert translator.translate("  the cat \u3000") == translator.translate("the cat")
+
+
+def test_cells_between_tabs_are_translated_one_by_one(translator: Translator) -> None:
+    first, second = (one.text for one in translator.translate(["the cat", "a dog sees"]))
+    lines = translator.translate(["the cat\ta dog sees", "\t the cat \t", "\t", " \tthe cat\t\ta dog sees\t "])
+    expected = [f"{first}\t{second}", f"\t{first}\t", "\t", f"\t{first}\t\t{second}\t"]
+    assert [line.text for line in lines] == expected
+    (whole,) = translator.translate(["\tthe cat"], attention=True, n_best=2)
+    assert whole.attention is not None
+    assert whole.alternatives[0].text.startswith("\t")
 
 
 def test_n_best(translator: Translator) -> None:
@@ -174,8 +184,8 @@ def test_too_long_line_is_translated_in_parts_with_a_warning(
     assert short.score == pytest.approx(alone.score, abs=1e-4)
 
 
-SEVERAL = "the cat sees.  A dog! The bird hears\ta tree. Big"
-SENTENCES = ["the cat sees.", "A dog!", "The bird hears\ta tree.", "Big"]
+SEVERAL = "the cat sees.  A dog! The bird hears\u3000a tree. Big"
+SENTENCES = ["the cat sees.", "A dog!", "The bird hears\u3000a tree.", "Big"]
 
 
 def test_line_with_several_sentences_is_translated_sentence_by_sentence(translator: Translator) -> None:

@@ -108,7 +108,8 @@ class Translator:
         """Translate a line, or a list of lines in order. Beam and alpha default to the model's own.
 
         A line with several sentences is translated sentence by sentence where the training text had one sentence per
-        line; `split=False` prevents that. `first_line` is the number of the first line in messages.
+        line; `split=False` prevents that. Cells between tabs are translated one by one, and the tabs stay. `first_line`
+        is the number of the first line in messages.
         """
         lines = [text] if isinstance(text, str) else list(text)
         segmented = [self._segment_line(line, number, split) for number, line in enumerate(lines, start=first_line)]
@@ -174,7 +175,7 @@ class Translator:
         return one_line(self.model.tokenizer.decode(ids[:-1]))
 
     def _segment_line(self, line: str, number: int, split: bool) -> SegmentedText:
-        segmented = self.segment(check_text(line, f"line {number}").strip(), split=split)
+        segmented = self.segment(_stripped(check_text(line, f"line {number}")), split=split)
         if segmented.parts:
             log.warning(
                 "line %d is longer than the %d tokens this model was trained on; translated in %d parts",
@@ -187,14 +188,16 @@ class Translator:
     def _line(self, line: SegmentedText, found: list[list[Hypothesis]], attention: bool) -> Translation:
         """Join the translations of a line's segments, rank by rank."""
         if not found:
-            return _EMPTY
+            return replace(_EMPTY, text=line.join([]))
         sentences = [
             self._translation(segment.ids, hypotheses, attention)
             for segment, hypotheses in zip(line.segments, found, strict=True)
         ]
-        if len(sentences) == 1:
+        if len(sentences) == 1 and not any(line.joints):
             return sentences[0]
         best, *others = (_joined(line, row) for row in by_rank([(one, *one.alternatives) for one in sentences]))
+        if len(sentences) == 1:
+            return replace(best, alternatives=tuple(others), attention=sentences[0].attention)
         return replace(best, alternatives=tuple(others), sentences=tuple(sentences))
 
     def _translation(self, source: list[int], hypotheses: list[Hypothesis], attention: bool) -> Translation:
@@ -225,6 +228,13 @@ class Translator:
             if self.searcher.name != OwnSearcher.name:
                 torch.set_num_threads(1)
             yield
+
+
+def _stripped(line: str) -> str:
+    """The line without the space around it, but with its tabs: they stand for empty cells."""
+    body = line.strip()
+    before, _, after = line.partition(body) if body else (line, "", "")
+    return "\t" * before.count("\t") + body + "\t" * after.count("\t")
 
 
 class _Settings(NamedTuple):

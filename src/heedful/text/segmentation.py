@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 from heedful.text.sentence_splitting import CLOSES, ENDS_AT_ONCE, split_sentences, split_text
 
 T = TypeVar("T")
-_LINE = re.compile(r"[^\r\n]+|[\r\n]+")
+_CELL = re.compile(r"[^\r\n\t]+|[\r\n\t]+")  # a tab separates cells of a table as a line end separates lines
 _NO_SPACE_AFTER = tuple(ENDS_AT_ONCE + CLOSES)
 Encode = Callable[[str], list[int]]  # text → token ids with EOS
 
@@ -50,7 +50,10 @@ class SegmentedText(NamedTuple):
 
 
 def segment_text(text: str, encode: Encode, longest: int, sentence_per_line: bool, language: str = "") -> SegmentedText:
-    """Split a text into lines, and into sentences if the model was trained on them; cut at `longest` tokens."""
+    """Split a text into lines, cells between tabs, and sentences if the model was trained on them.
+
+    A segment is cut at `longest` tokens. `language` is that of the text, if it is known.
+    """
     segments: list[Segment] = []
     joints: list[str | None] = []
     joint, parts, offset = "", 0, 0
@@ -70,7 +73,7 @@ def _units(
     text: str, encode: Encode, longest: int, sentence_per_line: bool, language: str
 ) -> Iterator[tuple[str, list[int], bool]]:
     """Yield each unit with surrounding space, its token ids, and whether it is part of a too long sentence."""
-    for line in _LINE.findall(text):
+    for line in _CELL.findall(text):
         for sentence in split_sentences(line, language) if sentence_per_line else [line]:
             ids = encode(sentence)
             if len(ids) <= longest:

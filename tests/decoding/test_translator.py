@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import random
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -131,6 +132,22 @@ def test_wrong_settings(translator: Translator) -> None:
     for wrong in ({"beam": 0}, {"alpha": -0.1}, {"n_best": 0}):
         with pytest.raises(UsageError, match="at least"):
             translator.translate("a", **wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (5, "a text or a list of texts (str), not int"),
+        (None, "a text or a list of texts (str), not None"),
+        (b"the cat", "not bytes: decode it"),
+        ([1], "item 0 is int"),
+        (["a", None], "item 1 is None"),
+        (["a", b"b"], "item 1 is bytes: decode it"),
+    ],
+)
+def test_what_is_not_text_is_a_type_error_that_says_so(translator: Translator, text: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=re.escape(message)):
+        translator.translate(text)
 
 
 def test_a_lone_surrogate_is_refused_with_its_line(translator: Translator) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import NamedTuple, overload
@@ -111,7 +111,7 @@ class Translator:
         line; `split=False` prevents that. Cells between tabs are translated one by one, and the tabs stay. `first_line`
         is the number of the first line in messages.
         """
-        lines = [text] if isinstance(text, str) else list(text)
+        lines = _lines(text)
         segmented = [self._segment_line(line, number, split) for number, line in enumerate(lines, start=first_line)]
         sources = [segment.ids for line in segmented for segment in line.segments]
         found = iter(self.search(sources, beam=beam, alpha=alpha, n_best=n_best))
@@ -228,6 +228,23 @@ class Translator:
             if self.searcher.name != OwnSearcher.name:
                 torch.set_num_threads(1)
             yield
+
+
+def _lines(text: str | list[str]) -> list[str]:
+    """A text or a list of texts as a list; raise TypeError for everything else."""
+    lines = [text] if isinstance(text, str) else text
+    if isinstance(lines, bytes | bytearray) or not isinstance(lines, Iterable):
+        raise TypeError(f"translate takes a text or a list of texts (str), not {_kind(text)}.")
+    found = list(lines)
+    for number, line in enumerate(found):
+        if not isinstance(line, str):
+            raise TypeError(f"translate takes a list of texts (str); item {number} is {_kind(line)}.")
+    return found
+
+
+def _kind(value: object) -> str:
+    hint = ': decode it, for example with .decode("utf-8")' if isinstance(value, bytes | bytearray) else ""
+    return f"{'None' if value is None else type(value).__name__}{hint}"
 
 
 def _stripped(line: str) -> str:

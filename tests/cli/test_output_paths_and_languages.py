@@ -33,6 +33,39 @@ def test_user_model_survives_a_failed_start(heedful: Program, corpus: dict[str, 
     assert (out / "model" / "weights").read_text() == "mine"
 
 
+INSIDE = ["config.toml", "log.jsonl", "tokenizer.model", ".heedful", "model/config.json", "best/new.txt", "model/new"]
+
+
+@pytest.mark.parametrize("name", [*INSIDE, "checkpoints/{}/state.json", "data/training/new", "checkpoints/new"])
+@pytest.mark.parametrize("command", ["translate", "evaluate"])
+def test_no_output_replaces_a_file_of_a_run(
+    heedful: Program, own_run: Path, corpus: dict[str, str], command: str, name: str
+) -> None:
+    step = sorted((own_run / "checkpoints").iterdir())[-1].name
+    before = {path: path.read_bytes() for path in own_run.rglob("*") if path.is_file()}
+    files = {"translate": ["--input"], "evaluate": ["--reference", corpus["data.valid_target"], "--source"]}[command]
+    options = [*files, corpus["data.valid_source"], "--output", own_run / name.format(step)]
+    refused = heedful(command, own_run, *options)
+    assert refused.code == 2
+    assert "Choose another" in refused.err
+    assert {path: path.read_bytes() for path in own_run.rglob("*") if path.is_file()} == before
+
+
+def test_no_page_replaces_a_file_of_a_run_or_model(heedful: Program, own_run: Path) -> None:
+    attention, inside = own_run / "attention.html", own_run / "model" / "page.html"
+    attention.write_text("heedful's")
+    for out in (attention, inside):
+        assert heedful("attend", own_run, "ba", "--out", out).code == 2
+        assert heedful("info", own_run, "--out", out).code == 2
+    assert attention.read_text() == "heedful's"
+    assert not inside.exists()
+    assert heedful("export", own_run, "--to", "argos", "--out", own_run / "model" / "x.argosmodel").code == 2
+
+
+def test_a_page_beside_a_runs_own_files_may_be_written_twice(heedful: Program, own_run: Path) -> None:
+    assert [heedful("info", own_run, "--out", own_run / "page.html").code for _ in range(2)] == [0, 0]
+
+
 def test_failed_start_removes_its_directory(heedful: Program, corpus: dict[str, str], tmp_path: Path) -> None:
     options = (*tasks.set_options({**tasks.TINY, "data.max_length": 3}), "--out", tmp_path / "out")
     assert heedful("train", *tasks.file_options(corpus), *options).code == 3

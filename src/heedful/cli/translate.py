@@ -16,6 +16,7 @@ from time import monotonic
 from typing import Any, TextIO
 
 from heedful.atomic_files import disk_errors, new_file
+from heedful.cli.output_file import require_not_in_a_model
 from heedful.decoding.translator import Translation, Translator
 from heedful.engines.choice import Use
 from heedful.engines.load import load_all
@@ -118,6 +119,7 @@ def output(name: str | None, *inputs: str) -> Iterator[TextIO]:
         raise UsageError(f'--output must be a file, not "{name}".')
     if not path.parent.is_dir():
         raise UsageError(f"Cannot write {path}: directory {path.parent} does not exist. Create it first.")
+    require_not_in_a_model(path)
     if path.exists() and not path.is_file():  # /dev/null or a pipe cannot be replaced
         with disk_errors(path), path.open("w", encoding="utf-8", newline="\n") as stream:
             yield stream

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import logging
 from collections.abc import Callable
@@ -49,6 +50,37 @@ def test_no_output_replaces_a_file_of_a_run(
     assert refused.code == 2
     assert "Choose another" in refused.err
     assert {path: path.read_bytes() for path in own_run.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("command", ["translate", "evaluate"])
+def test_output_with_a_name_in_gz_is_compressed(
+    heedful: Program, tiny_run: Path, corpus: dict[str, str], tmp_path: Path, command: str
+) -> None:
+    """What heedful writes it can read; the text is that of a plain file."""
+    files = {"translate": ["--input"], "evaluate": ["--reference", corpus["data.valid_target"], "--source"]}[command]
+    written = {}
+    for name in ("plain", "x.gz", "again.gz"):
+        output = ["--output", tmp_path / name]
+        assert heedful(command, tiny_run, *files, corpus["data.valid_source"], *output).code == 0
+        written[name] = (tmp_path / name).read_bytes()
+    assert gzip.decompress(written["x.gz"]) == written["plain"] != b""
+    assert written["x.gz"][10:] == written["again.gz"][10:].replace(b"again", b"x"), "the same but for the name"
+    assert heedful("translate", tiny_run, "--input", tmp_path / "x.gz").code == 0
+
+
+def test_an_interrupted_translation_says_that_nothing_was_written(
+    heedful: Program, tiny_run: Path, corpus: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    out = tmp_path / "out"
+    out.write_text("before")
+    monkeypatch.setattr(Translator, "translate", interrupt)
+    stopped = heedful("translate", tiny_run, "--input", corpus["data.valid_source"], "--output", out)
+    assert stopped.code == 130
+    assert f"Nothing was written to {out}" in stopped.err
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"out": "before"}
 
 
 def test_no_page_replaces_a_file_of_a_run_or_model(heedful: Program, own_run: Path) -> None:

@@ -102,7 +102,7 @@ def _train_options(parser: Parser) -> None:
 def _translate_options(parser: Parser) -> None:
     _model_options(parser)
     parser.add_argument("--input", metavar="F", help="text to translate (default: standard input)")
-    parser.add_argument("--output", metavar="F", help="output file (default: standard output)")
+    parser.add_argument("--output", metavar="F", help="output file; .gz compresses (default: standard output)")
     _search_options(parser)
     _engine_option(parser)
     parser.add_argument(

@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 from heedful.errors import UsageError
-from heedful.storage.manifest import NAME as MANIFEST
-from heedful.storage.ownership import MARKER, is_ours
+from heedful.storage.file_names import MANIFEST, MARKER
+from heedful.storage.ownership import is_ours
 from heedful.storage.run_directory import RunDirectory
 
 

@@ -181,7 +181,7 @@ def _serve_options(parser: Parser) -> None:
         (
             "--cors-origin",
             "ORIGIN",
-            "allow cross-origin requests from this origin, e.g. https://example.org; repeatable",
+            "allow cross-origin requests from this origin, e.g. https://example.org, or * for all; repeatable",
         ),
         ("--trusted-proxy", "ADDRESS", "trust X-Forwarded-For from this address or network; repeatable"),
         (

@@ -89,6 +89,7 @@ def test_no_page_replaces_a_file_of_a_run_or_model(heedful: Program, own_run: Pa
     for out in (attention, inside):
         assert heedful("attend", own_run, "ba", "--out", out).code == 2
         assert heedful("info", own_run, "--out", out).code == 2
+        assert heedful("compare", own_run, own_run, "--reference", own_run, "--out", out).code == 2
     assert attention.read_text() == "heedful's"
     assert not inside.exists()
     assert heedful("export", own_run, "--to", "argos", "--out", own_run / "model" / "x.argosmodel").code == 2

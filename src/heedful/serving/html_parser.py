@@ -35,7 +35,7 @@ _BOOLEAN = _names(
     "allowfullscreen async autofocus autoplay checked controls default defer disabled hidden inert ismap itemscope "
     "loop multiple muted nomodule novalidate open playsinline readonly required reversed selected"
 )  # attributes that are written without a value
-# Line ends and tabs are white space like any other. Possessive, and never matched from the middle of a run of spaces: linear time.
+# Line ends and tabs are white space like any other. Possessive, and never matched from inside a run: linear time.
 _WHITE_SPACE = re.compile(r"(?<! ) *+[\r\n\t]\s*+")
 _DOCUMENT = re.compile(r"(?:\s|<!--.*?-->|<\?.*?>)*+<(?:!doctype|html|head|body)\b", re.I | re.S)
 _ROOT = "heedful-fragment"

@@ -6,12 +6,16 @@ import gzip
 import json
 import logging
 from collections.abc import Callable
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 import pytest
 
 import synthetic_tasks as tasks
 from heedful.decoding.translator import Translator
+from heedful.storage.model_directory import read_model, write_model
+from heedful.text.builtin_corpus import BuiltinCorpus
 from heedful.text.corpus_checks import empty_translations
 from synthetic_tasks import Program
 
@@ -166,6 +170,34 @@ def test_serve_refuses_what_is_not_a_code(heedful: Program, tiny_run: Path) -> N
     pytest.importorskip("fastapi")
     outcome = heedful("serve", f"{tiny_run}:en:xx-nonsense", "--port", "0")
     assert (outcome.code, '"xx-nonsense" is not a language code' in outcome.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("source", "reference", "said"), [(0, 1, []), (1, 0, ["--source", "--reference"]), (0, 0, ["--reference"])]
+)
+def test_evaluate_warns_of_another_language(
+    heedful: Program,
+    tiny_run: Path,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    source: int,
+    reference: int,
+    said: list[str],
+) -> None:
+    model = read_model(tiny_run / "model")
+    write_model(
+        tmp_path / "model", replace(model, text=replace(model.text, source_language="en", target_language="de"))
+    )
+    sides = list(zip(*islice(BuiltinCorpus("test", 20).pairs(), 20), strict=True))
+    for name, number in (("source", source), ("reference", reference)):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in sides[number]), encoding="utf-8")
+    files = ("--source", tmp_path / "source", "--reference", tmp_path / "reference")
+    assert heedful("evaluate", tmp_path / "model", *files, "--beam", "1").code == 0
+    warned = [record.getMessage() for record in caplog.records if "looks like" in record.getMessage()]
+    assert [message.split()[0] for message in warned] == said
+    assert all(
+        message.endswith("but the model translates from English to German. Check the file.") for message in warned
+    )
 
 
 def test_export_takes_languages(heedful: Program, tiny_run: Path, tmp_path: Path) -> None:

@@ -128,4 +128,4 @@ check: setup
 	$(BIN)/mypy
 
 clean:
-	rm -rf $(VENV) $(BENCH) $(JOEYNMT) $(LIBRE) docs/_build runs mutants .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(BENCH) $(JOEYNMT) $(LIBRE) docs/_build mutants .mypy_cache .ruff_cache .pytest_cache

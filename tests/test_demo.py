@@ -6,6 +6,7 @@ import pytest
 
 from heedful import demo, grammar, recipes
 from heedful.engines.load import load
+from heedful.errors import UsageError
 
 pytest.importorskip("matplotlib")
 
@@ -31,6 +32,14 @@ def test_the_demo_prints_scores_examples_and_a_picture(tmp_path: Path) -> None:
     assert f"  English  {first.english}" in printed
     assert f"  correct  {first.german}" in printed
     assert f"  heedful  {load(tmp_path / 'run').translate(first.english).text}" in printed
+
+
+def test_a_run_on_other_text_is_left_alone(tmp_path: Path) -> None:
+    recipe = recipes.build({"data": {"source": ("a",), "target": ("b",)}})
+    (tmp_path / "config.toml").write_text(recipes.to_toml(recipe))
+    with pytest.raises(UsageError, match=r"holds another run, trained on files of text\. Choose another --out"):
+        list(demo.demo(tmp_path))
+    assert [path.name for path in tmp_path.iterdir()] == ["config.toml"]
 
 
 def test_no_test_sentence_is_in_what_the_demo_trains_on() -> None:

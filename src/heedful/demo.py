@@ -9,11 +9,13 @@ from pathlib import Path
 from heedful import grammar
 from heedful.decoding.translator import Translator
 from heedful.engines.load import load
+from heedful.errors import UsageError
 from heedful.evaluation.exact_match import ExactMatch, exact_match, exact_match_by_label
 from heedful.evaluation.sacrebleu_scores import bleu, chrf
 from heedful.formatting import plural, shell_command
 from heedful.recipes import Settings
 from heedful.storage.file_names import ATTENTION_FIGURE, ATTENTION_PAGE
+from heedful.storage.run_directory import RunDirectory
 from heedful.training.run import train_settings
 from heedful.views.attention_page import AttendedSentence, write_attention_page
 from heedful.views.cross_attention_figure import draw_cross_attention, require_matplotlib
@@ -41,6 +43,7 @@ SETTINGS: Settings = {
 def demo(out: Path, settings: Settings = SETTINGS, test_pairs: int = TEST_PAIRS) -> Iterator[str]:
     """Train in `out`, or resume, and yield the lines to print."""
     require_matplotlib()  # fail before training, not after
+    _require_own_run(out)
     train_settings(settings, out)
     translator = load(out)
     test = list(grammar.pairs("test", test_pairs))
@@ -51,6 +54,13 @@ def demo(out: Path, settings: Settings = SETTINGS, test_pairs: int = TEST_PAIRS)
     yield from _examples(test[:SHOWN], hypotheses)
     yield from _pictures(translator, _for_picture(test), out)
     yield from _next_steps(out)
+
+
+def _require_own_run(out: Path) -> None:
+    """Raise UsageError if `out` holds a run on other text."""
+    run = RunDirectory(out)
+    if run.config.is_file() and not run.recipe().data.builtin:
+        raise UsageError(f"{out} holds another run, trained on files of text. Choose another --out for the demo.")
 
 
 def report(hypotheses: list[str], pairs: list[grammar.SentencePair]) -> Iterator[str]:

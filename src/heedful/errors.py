@@ -71,7 +71,7 @@ class MachineError(HeedfulError):
 
 
 class Interrupted(HeedfulError):
-    """Raised after the run was saved; the exit code is 128 + the signal number, as in a shell."""
+    """Raised after saving or cleaning up; the exit code is 128 + the signal number, as in a shell."""
 
     def __init__(self, message: str, signal_number: int) -> None:
         super().__init__(message)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import logging
 from collections.abc import Callable
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 import pytest
 
 import synthetic_tasks as tasks
 from heedful.decoding.translator import Translator
+from heedful.storage.model_directory import read_model, write_model
+from heedful.text.builtin_corpus import BuiltinCorpus
 from heedful.text.corpus_checks import empty_translations
 from synthetic_tasks import Program
 
@@ -31,6 +36,71 @@ def test_user_model_survives_a_failed_start(heedful: Program, corpus: dict[str, 
     assert "is not a run of heedful's, and a run would overwrite model in it" in refused.err
     assert [str(path.relative_to(out)) for path in out.rglob("*")] == ["model", "model/weights"]
     assert (out / "model" / "weights").read_text() == "mine"
+
+
+INSIDE = ["config.toml", "log.jsonl", "tokenizer.model", ".heedful", "model/config.json", "best/new.txt", "model/new"]
+
+
+@pytest.mark.parametrize("name", [*INSIDE, "checkpoints/{}/state.json", "data/training/new", "checkpoints/new"])
+@pytest.mark.parametrize("command", ["translate", "evaluate"])
+def test_no_output_replaces_a_file_of_a_run(
+    heedful: Program, own_run: Path, corpus: dict[str, str], command: str, name: str
+) -> None:
+    step = sorted((own_run / "checkpoints").iterdir())[-1].name
+    before = {path: path.read_bytes() for path in own_run.rglob("*") if path.is_file()}
+    files = {"translate": ["--input"], "evaluate": ["--reference", corpus["data.valid_target"], "--source"]}[command]
+    options = [*files, corpus["data.valid_source"], "--output", own_run / name.format(step)]
+    refused = heedful(command, own_run, *options)
+    assert refused.code == 2
+    assert "Choose another" in refused.err
+    assert {path: path.read_bytes() for path in own_run.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("command", ["translate", "evaluate"])
+def test_output_with_a_name_in_gz_is_compressed(
+    heedful: Program, tiny_run: Path, corpus: dict[str, str], tmp_path: Path, command: str
+) -> None:
+    """What heedful writes it can read; the text is that of a plain file."""
+    files = {"translate": ["--input"], "evaluate": ["--reference", corpus["data.valid_target"], "--source"]}[command]
+    written = {}
+    for name in ("plain", "x.gz", "again.gz"):
+        output = ["--output", tmp_path / name]
+        assert heedful(command, tiny_run, *files, corpus["data.valid_source"], *output).code == 0
+        written[name] = (tmp_path / name).read_bytes()
+    assert gzip.decompress(written["x.gz"]) == written["plain"] != b""
+    assert written["x.gz"][10:] == written["again.gz"][10:].replace(b"again", b"x"), "the same but for the name"
+    assert heedful("translate", tiny_run, "--input", tmp_path / "x.gz").code == 0
+
+
+def test_an_interrupted_translation_says_that_nothing_was_written(
+    heedful: Program, tiny_run: Path, corpus: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    out = tmp_path / "out"
+    out.write_text("before")
+    monkeypatch.setattr(Translator, "translate", interrupt)
+    stopped = heedful("translate", tiny_run, "--input", corpus["data.valid_source"], "--output", out)
+    assert stopped.code == 130
+    assert f"Nothing was written to {out}" in stopped.err
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"out": "before"}
+
+
+def test_no_page_replaces_a_file_of_a_run_or_model(heedful: Program, own_run: Path) -> None:
+    attention, inside = own_run / "attention.html", own_run / "model" / "page.html"
+    attention.write_text("heedful's")
+    for out in (attention, inside):
+        assert heedful("attend", own_run, "ba", "--out", out).code == 2
+        assert heedful("info", own_run, "--out", out).code == 2
+        assert heedful("compare", own_run, own_run, "--reference", own_run, "--out", out).code == 2
+    assert attention.read_text() == "heedful's"
+    assert not inside.exists()
+    assert heedful("export", own_run, "--to", "argos", "--out", own_run / "model" / "x.argosmodel").code == 2
+
+
+def test_a_page_beside_a_runs_own_files_may_be_written_twice(heedful: Program, own_run: Path) -> None:
+    assert [heedful("info", own_run, "--out", own_run / "page.html").code for _ in range(2)] == [0, 0]
 
 
 def test_failed_start_removes_its_directory(heedful: Program, corpus: dict[str, str], tmp_path: Path) -> None:
@@ -100,6 +170,34 @@ def test_serve_refuses_what_is_not_a_code(heedful: Program, tiny_run: Path) -> N
     pytest.importorskip("fastapi")
     outcome = heedful("serve", f"{tiny_run}:en:xx-nonsense", "--port", "0")
     assert (outcome.code, '"xx-nonsense" is not a language code' in outcome.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("source", "reference", "said"), [(0, 1, []), (1, 0, ["--source", "--reference"]), (0, 0, ["--reference"])]
+)
+def test_evaluate_warns_of_another_language(
+    heedful: Program,
+    tiny_run: Path,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    source: int,
+    reference: int,
+    said: list[str],
+) -> None:
+    model = read_model(tiny_run / "model")
+    write_model(
+        tmp_path / "model", replace(model, text=replace(model.text, source_language="en", target_language="de"))
+    )
+    sides = list(zip(*islice(BuiltinCorpus("test", 20).pairs(), 20), strict=True))
+    for name, number in (("source", source), ("reference", reference)):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in sides[number]), encoding="utf-8")
+    files = ("--source", tmp_path / "source", "--reference", tmp_path / "reference")
+    assert heedful("evaluate", tmp_path / "model", *files, "--beam", "1").code == 0
+    warned = [record.getMessage() for record in caplog.records if "looks like" in record.getMessage()]
+    assert [message.split()[0] for message in warned] == said
+    assert all(
+        message.endswith("but the model translates from English to German. Check the file.") for message in warned
+    )
 
 
 def test_export_takes_languages(heedful: Program, tiny_run: Path, tmp_path: Path) -> None:

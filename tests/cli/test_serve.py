@@ -20,6 +20,8 @@ from heedful.training.run import train
 
 pytest.importorskip("fastapi")
 
+from heedful.serving import server
+
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -57,6 +59,37 @@ def test_languages_of_an_unfinished_run(run: Path) -> None:
     text = json.loads((run / "model" / "config.json").read_text(encoding="utf-8"))["text"]
     assert text["source_profile"]
     assert text["target_profile"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ([], []),
+        (["--host", "0.0.0.0"], ["Other machines"]),
+        (["--host", "::"], ["Other machines"]),
+        (["--host", "localhost"], []),
+        (["--host", "::1"], []),
+        (["--cors-origin", "*"], ["Pages of every website"]),
+        (["--cors-origin", "https://example.org"], []),
+        (["--host", "0.0.0.0", "--cors-origin", "*"], ["Other machines", "Pages of every website"]),
+        (["--host", "0.0.0.0", "--cors-origin", "*", "--api-keys", "KEYS"], []),
+    ],
+)
+def test_who_may_use_it_without_a_key_is_said(
+    run: Path,
+    options: list[str],
+    said: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "keys").write_text("secret\n")
+    monkeypatch.setattr(server, "bind", lambda *_: socket.create_server(("127.0.0.1", 0)))
+    monkeypatch.setattr(server, "run", lambda app, listener, limits, ready: ready())
+    options = [str(tmp_path / "keys") if one == "KEYS" else one for one in options]
+    assert main(["serve", str(run), *options]) == 0
+    _, *warnings = capsys.readouterr().err.splitlines()
+    assert [line.partition(" can use")[0] for line in warnings] == said
 
 
 def test_port_in_use(run: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import random
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -94,14 +95,24 @@ def test_order_is_kept_and_empty_lines_stay_empty(translator: Translator) -> Non
     draw = random.Random(3)
     lines = [sentence(draw, longest=20) for _ in range(12)]
     expected = [translator.translate(line).text for line in lines]
-    mixed = ["", *lines[:5], "  \t ", "", *lines[5:], "\u3000"]
+    mixed = ["", *lines[:5], "   ", "", *lines[5:], "\u3000"]
     results = translator.translate(mixed)
     assert [r.text for r in results] == ["", *expected[:5], "", "", *expected[5:], ""]
     assert results[0] == Translation("", 0.0, ())
 
 
 def test_space_around_a_line_does_not_matter(translator: Translator) -> None:
-    assert translator.translate("  the cat \t") == translator.translate("the cat")
+    assert translator.translate("  the cat \u3000") == translator.translate("the cat")
+
+
+def test_cells_between_tabs_are_translated_one_by_one(translator: Translator) -> None:
+    first, second = (one.text for one in translator.translate(["the cat", "a dog sees"]))
+    lines = translator.translate(["the cat\ta dog sees", "\t the cat \t", "\t", " \tthe cat\t\ta dog sees\t "])
+    expected = [f"{first}\t{second}", f"\t{first}\t", "\t", f"\t{first}\t\t{second}\t"]
+    assert [line.text for line in lines] == expected
+    (whole,) = translator.translate(["\tthe cat"], attention=True, n_best=2)
+    assert whole.attention is not None
+    assert whole.alternatives[0].text.startswith("\t")
 
 
 def test_n_best(translator: Translator) -> None:
@@ -121,6 +132,22 @@ def test_wrong_settings(translator: Translator) -> None:
     for wrong in ({"beam": 0}, {"alpha": -0.1}, {"n_best": 0}):
         with pytest.raises(UsageError, match="at least"):
             translator.translate("a", **wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (5, "a text or a list of texts (str), not int"),
+        (None, "a text or a list of texts (str), not None"),
+        (b"the cat", "not bytes: decode it"),
+        ([1], "item 0 is int"),
+        (["a", None], "item 1 is None"),
+        (["a", b"b"], "item 1 is bytes: decode it"),
+    ],
+)
+def test_what_is_not_text_is_a_type_error_that_says_so(translator: Translator, text: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=re.escape(message)):
+        translator.translate(text)
 
 
 def test_a_lone_surrogate_is_refused_with_its_line(translator: Translator) -> None:
@@ -174,8 +201,8 @@ def test_too_long_line_is_translated_in_parts_with_a_warning(
     assert short.score == pytest.approx(alone.score, abs=1e-4)
 
 
-SEVERAL = "the cat sees.  A dog! The bird hears\ta tree. Big"
-SENTENCES = ["the cat sees.", "A dog!", "The bird hears\ta tree.", "Big"]
+SEVERAL = "the cat sees.  A dog! The bird hears\u3000a tree. Big"
+SENTENCES = ["the cat sees.", "A dog!", "The bird hears\u3000a tree.", "Big"]
 
 
 def test_line_with_several_sentences_is_translated_sentence_by_sentence(translator: Translator) -> None:

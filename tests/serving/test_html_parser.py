@@ -43,6 +43,7 @@ def echoed(html: str, translator: Translator, upper: bool = False) -> str:
 RUNS = [
     ("his <b>red</b> hat", ["his red hat"]),
     ("<p>One\n  two.\n</p><p>Three", ["One two. ", "Three"]),
+    ("<p>One\ttwo\t\n\tthree</p>", ["One two three"]),
     ("<ul><li>One<li>Two</ul>Three", ["One", "Two", "Three"]),
     ("a &amp; b &lt; c", ["a & b < c"]),
     ("One<br>two", ["One two"]),

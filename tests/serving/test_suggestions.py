@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from heedful.errors import MachineError
+from heedful.errors import MachineError, UsageError
 from heedful.serving.app import create_app
 from heedful.serving.limits import Limits
 from heedful.serving.requests import RequestError
@@ -62,6 +62,23 @@ def test_a_file_is_continued_on_a_line_of_its_own(served: ServedModel, tmp_path:
         client.post("/suggest", json=GOOD)
     assert path.read_text().split("\n")[0] == '{"q": "half a li'
     assert json.loads(path.read_text().split("\n")[1]) == GOOD
+
+
+@pytest.mark.parametrize("content", ["A man walks.\nA dog sleeps.\n", "A man", "[1]\n", '{"q": "a"}\nA man\n', "5"])
+def test_a_file_of_something_else_is_not_appended_to(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "train.en"
+    path.write_text(content)
+    with pytest.raises(UsageError, match="its last line is not a JSON object"):
+        Suggestions(path, 10**6)
+    assert path.read_text() == content
+
+
+@pytest.mark.parametrize("content", ["", "\n", '{"q": "a"}\n', '{"q": "a"}', '{"q": "half\n', '{"q'])
+def test_a_file_of_suggestions_is_continued(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "suggestions"
+    path.write_text(content)
+    Suggestions(path, 10**6).close()
+    assert path.read_text().rstrip() == content.rstrip()
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,13 @@ def test_lines_of_several_sentences_stay_whole_where_the_model_was_trained_on_th
     assert texts(segmented("One.  Two.\nThree. Four.", sentence_per_line=False)) == ["One.  Two.", "Three. Four."]
 
 
+@pytest.mark.parametrize("sentence_per_line", [True, False])
+def test_cells_between_tabs_are_segments_of_their_own(sentence_per_line: bool) -> None:
+    found = segmented("\tred \t\t a dog\tB\t", sentence_per_line=sentence_per_line)
+    assert texts(found) == ["red", "a dog", "B"]
+    assert found.join(["1", "2", "3"]) == "\t1 \t\t 2\t3\t"
+
+
 def test_a_sentence_that_is_too_long_is_cut_and_counted() -> None:
     found = segmented("aa bb  cc. Dd.", longest=6)
     assert texts(found) == ["aa bb", "cc.", "Dd."]

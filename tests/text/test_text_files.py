@@ -79,6 +79,7 @@ def test_lines_written_come_back(written, end):
 def test_bytes_are_lines_or_an_error_with_the_right_number(raw):
     """Whatever the bytes: the lines that bytes.split finds, or an error at the first that is not UTF-8."""
     assume(text_files._wide_encoding(raw[: raw.find(b"\n") + 1] or raw) is None)
+    assume(not raw.startswith(b"\x1f\x8b"))  # said to be gzip
     expected = raw.removeprefix(b"\xef\xbb\xbf").split(b"\n")
     if expected[-1] == b"" and raw != b"\xef\xbb\xbf":
         expected.pop()
@@ -97,6 +98,19 @@ def test_bytes_are_lines_or_an_error_with_the_right_number(raw):
         ended = number < len(expected) or raw.endswith(b"\n")
         assert got[number - 1] == (line.removesuffix(b"\r") if ended else line).decode()
     assert len(got) == (len(expected) if wrong is None else wrong - 1)
+
+
+def test_gzip_without_its_name_is_recognised(write_text):
+    compressed = gzip.compress(b"a line\n")
+    path = write_text("train.en", compressed)
+    with pytest.raises(CorpusError, match=re.escape(f"does not end in .gz. Rename it: mv {path} {path}.gz")):
+        list(read_lines(path))
+    path.rename(f"{path}.gz")
+    assert list(read_lines(path.with_name("train.en.gz"))) == ["a line"]
+    with pytest.raises(CorpusError, match=r"compressed with gzip twice\. .* gzip -d "):
+        list(read_lines(write_text("twice.gz", compressed)))
+    with pytest.raises(CorpusError, match=r"standard input is compressed with gzip\. .* gzip -dc "):
+        list(decode_lines(io.BytesIO(compressed), "standard input"))
 
 
 def test_missing_file(tmp_path):

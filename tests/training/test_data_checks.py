@@ -100,6 +100,22 @@ def test_a_reversed_validation_pair(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "warning: Validation source and target seem to be swapped" in said(tmp_path, keys, capsys)
 
 
+FRENCH = ["Il voit le chien.\n", "Elle est une amie.\n"] * 20
+
+
+@pytest.mark.parametrize(("side", "language"), [("source", "English (en)"), ("target", "German (de)")])
+def test_validation_text_in_another_language(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], side: str, language: str
+) -> None:
+    keys = corpus(tmp_path / "text")
+    path = Path(keys[f"data.valid_{side}"])
+    count = len(path.read_text(encoding="utf-8").splitlines())
+    path.write_text("".join(FRENCH[:count]), encoding="utf-8")
+    heard = said(tmp_path, keys | {"data.max_length": 60, "data.max_ratio": 20.0}, capsys)
+    assert f"the validation {side} text looks like French (fr), but the training {side} text is {language}." in heard
+    assert heard.count("warning: the validation") == 1
+
+
 def test_the_same_file_on_both_sides(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     keys = corpus(tmp_path / "text")
     keys["data.target"] = keys["data.source"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from heedful.cli.output_file import require_not_in_a_model
 from heedful.engines.load import load
 from heedful.errors import UsageError
 from heedful.views.attention_heads_figure import draw_heads
@@ -18,6 +19,7 @@ def attend(arguments: argparse.Namespace) -> None:
     out = Path(arguments.out)
     if out.suffix not in _KINDS:
         raise UsageError(f'--out must end in {", ".join(_KINDS)}, not "{out.name}". The extension selects the format.')
+    require_not_in_a_model(out, "--out")
     if out.suffix in (".png", ".svg"):
         require_matplotlib()  # fail early
     translator = load(arguments.model)

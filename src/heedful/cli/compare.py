@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from heedful.cli.output_file import require_not_in_a_model
 from heedful.errors import UsageError
 from heedful.evaluation.comparison import Comparison, SentencePair
 from heedful.evaluation.comparison import compare as compare_systems
@@ -50,6 +51,7 @@ def _require_page(out: Path, arguments: argparse.Namespace) -> None:
         raise UsageError("--out writes a page and --json prints: give one of the two.")
     if out.suffix != ".html":
         raise UsageError(f'--out writes a page: its name must end in .html, not "{out}".')
+    require_not_in_a_model(out, "--out")
     if not out.parent.is_dir():
         raise UsageError(f"Cannot write {out}: there is no directory {out.parent}. Create it first.")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, replace
@@ -22,8 +23,12 @@ from heedful.parsing.bracket_scores import (
 )
 from heedful.parsing.linearization import delinearize
 from heedful.parsing.trees import Tree, read_trees, to_bracketed
+from heedful.storage.model_directory import TextFacts
 from heedful.text.corpus import read_sides
+from heedful.text.languages import contradicting_language, language_name
 from heedful.text.text_files import read_lines
+
+log = logging.getLogger("heedful")
 
 
 def evaluate(arguments: argparse.Namespace) -> None:
@@ -33,7 +38,7 @@ def evaluate(arguments: argparse.Namespace) -> None:
     pairs = list(read_sides(Path(arguments.source), Path(arguments.reference)))
     sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
     require_detokenized(references)
-    hypotheses = _outputs(arguments, sources, lambda lines: lines)
+    hypotheses = _outputs(arguments, sources, lambda lines: lines, references=references)
     scores = (
         bleu(hypotheses, references, arguments.tokenize, arguments.lowercase),
         chrf(hypotheses, references, arguments.lowercase),
@@ -62,11 +67,14 @@ def _outputs(
     sources: Sequence[str],
     written: Callable[[list[str]], Sequence[str]],
     split: bool = True,
+    references: Sequence[str] = (),
 ) -> list[str]:
     """Return the model's output for each line. Write `written(output)` to --output, if given."""
     translator = load(
         arguments.model, checkpoint=arguments.checkpoint, device=arguments.device, precision=arguments.precision
     )
+    if references:
+        _warn_of_languages(translator.model.text, sources, references)
     # Opened before translating, so that an unwritable path fails at once.
     with (
         output(arguments.output, arguments.source, arguments.reference)
@@ -78,6 +86,23 @@ def _outputs(
         if stream is not None:
             stream.writelines(f"{line}\n" for line in written(generated))
     return generated
+
+
+def _warn_of_languages(text: TextFacts, sources: Sequence[str], references: Sequence[str]) -> None:
+    """Warn of a file in another language than the model's: its score would mean nothing."""
+    for option, stated, lines in (
+        ("--source", text.source_language, sources),
+        ("--reference", text.target_language, references),
+    ):
+        if found := contradicting_language(stated, lines):
+            log.warning(
+                "%s looks like %s (%s), but the model translates from %s to %s. Check the file.",
+                option,
+                language_name(found),
+                found,
+                language_name(text.source_language),
+                language_name(text.target_language),
+            )
 
 
 def _as_trees(gold: Sequence[Tree], outputs: Sequence[str]) -> list[str]:

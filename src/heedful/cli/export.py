@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from heedful.atomic_files import require_replaceable
+from heedful.cli.output_file import require_not_in_a_model
 from heedful.errors import UsageError
 from heedful.interop import ctranslate2_export, marian_export
 from heedful.interop.argos_export import SUFFIX, write_argos
@@ -45,6 +46,7 @@ def _check(arguments: argparse.Namespace, out: Path) -> None:
         raise UsageError("--languages applies to argos and marian. A CTranslate2 model does not store languages.")
     if arguments.to == "argos" and out.suffix != SUFFIX:
         raise UsageError(f'--out must end in {SUFFIX} for argos, not "{out.name}".')
+    require_not_in_a_model(out, "--out")
     if os.path.lexists(out):
         raise UsageError(f"--out {out} exists. Choose another name, or remove it first.")
 

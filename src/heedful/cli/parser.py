@@ -102,7 +102,7 @@ def _train_options(parser: Parser) -> None:
 def _translate_options(parser: Parser) -> None:
     _model_options(parser)
     parser.add_argument("--input", metavar="F", help="text to translate (default: standard input)")
-    parser.add_argument("--output", metavar="F", help="output file (default: standard output)")
+    parser.add_argument("--output", metavar="F", help="output file; .gz compresses (default: standard output)")
     _search_options(parser)
     _engine_option(parser)
     parser.add_argument(
@@ -181,7 +181,7 @@ def _serve_options(parser: Parser) -> None:
         (
             "--cors-origin",
             "ORIGIN",
-            "allow cross-origin requests from this origin, e.g. https://example.org; repeatable",
+            "allow cross-origin requests from this origin, e.g. https://example.org, or * for all; repeatable",
         ),
         ("--trusted-proxy", "ADDRESS", "trust X-Forwarded-For from this address or network; repeatable"),
         (

@@ -50,7 +50,8 @@ def serve(arguments: argparse.Namespace) -> None:
         address = f"http://{host}:{listener.getsockname()[1]}"
 
         def ready() -> None:
-            print(f"{pairs} on {address} with {choice} (Ctrl-C stops the server)", file=sys.stderr, flush=True)
+            lines = f"{pairs} on {address} with {choice} (Ctrl-C stops the server)", *access.exposure()
+            print(*lines, sep="\n", file=sys.stderr, flush=True)
 
         log = RequestLog()
         run(create_app(service, suggestions, access=access, request_log=log), listener, limits, ready)

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gzip
+import io
 import json
 import logging
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count, islice
 from pathlib import Path
 from time import monotonic
-from typing import Any, TextIO
+from typing import Any, BinaryIO, TextIO, cast
 
 from heedful.atomic_files import disk_errors, new_file
+from heedful.cli.output_file import require_not_in_a_model
 from heedful.decoding.translator import Translation, Translator
 from heedful.engines.choice import Use
 from heedful.engines.load import load_all
-from heedful.errors import UsageError
+from heedful.errors import Interrupted, UsageError
 from heedful.formatting import plural
 from heedful.text.corpus_checks import empty_translations
 from heedful.text.text_files import decode_lines, one_line, read_lines
@@ -118,12 +122,24 @@ def output(name: str | None, *inputs: str) -> Iterator[TextIO]:
         raise UsageError(f'--output must be a file, not "{name}".')
     if not path.parent.is_dir():
         raise UsageError(f"Cannot write {path}: directory {path.parent} does not exist. Create it first.")
+    require_not_in_a_model(path)
     if path.exists() and not path.is_file():  # /dev/null or a pipe cannot be replaced
         with disk_errors(path), path.open("w", encoding="utf-8", newline="\n") as stream:
             yield stream
         return
-    with new_file(path) as beside, beside.open("w", encoding="utf-8", newline="\n") as stream:
-        yield stream
+    try:
+        with new_file(path) as beside, _open(beside) as stream:
+            yield stream
+    except KeyboardInterrupt:
+        raise Interrupted(f"Interrupted. Nothing was written to {path}.", signal.SIGINT) from None
+
+
+def _open(path: Path) -> TextIO:
+    """Open a file for writing; gzip compresses it if its name ends in .gz, as readers of such a name expect."""
+    if path.suffix != ".gz":
+        return path.open("w", encoding="utf-8", newline="\n")
+    compressed = gzip.GzipFile(path, "wb", mtime=0)  # the same bytes every time
+    return io.TextIOWrapper(cast("BinaryIO", compressed), encoding="utf-8", newline="\n")
 
 
 def _is_one_of(path: Path, names: tuple[str, ...]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import NamedTuple, overload
@@ -108,9 +108,10 @@ class Translator:
         """Translate a line, or a list of lines in order. Beam and alpha default to the model's own.
 
         A line with several sentences is translated sentence by sentence where the training text had one sentence per
-        line; `split=False` prevents that. `first_line` is the number of the first line in messages.
+        line; `split=False` prevents that. Cells between tabs are translated one by one, and the tabs stay. `first_line`
+        is the number of the first line in messages.
         """
-        lines = [text] if isinstance(text, str) else list(text)
+        lines = _lines(text)
         segmented = [self._segment_line(line, number, split) for number, line in enumerate(lines, start=first_line)]
         sources = [segment.ids for line in segmented for segment in line.segments]
         found = iter(self.search(sources, beam=beam, alpha=alpha, n_best=n_best))
@@ -120,7 +121,8 @@ class Translator:
     def segment(self, text: str, *, split: bool = True) -> SegmentedText:
         """Split a text into the segments that the model translates, each with its token ids."""
         facts = self.model.text
-        return segment_text(text, self.ids, facts.max_length, facts.sentence_per_line and split)
+        by_sentence = facts.sentence_per_line and split
+        return segment_text(text, self.ids, facts.max_length, by_sentence, facts.source_language)
 
     def search(
         self, sources: list[list[int]], *, beam: int | None = None, alpha: float | None = None, n_best: int = 1
@@ -173,7 +175,7 @@ class Translator:
         return one_line(self.model.tokenizer.decode(ids[:-1]))
 
     def _segment_line(self, line: str, number: int, split: bool) -> SegmentedText:
-        segmented = self.segment(check_text(line, f"line {number}").strip(), split=split)
+        segmented = self.segment(_stripped(check_text(line, f"line {number}")), split=split)
         if segmented.parts:
             log.warning(
                 "line %d is longer than the %d tokens this model was trained on; translated in %d parts",
@@ -186,14 +188,16 @@ class Translator:
     def _line(self, line: SegmentedText, found: list[list[Hypothesis]], attention: bool) -> Translation:
         """Join the translations of a line's segments, rank by rank."""
         if not found:
-            return _EMPTY
+            return replace(_EMPTY, text=line.join([]))
         sentences = [
             self._translation(segment.ids, hypotheses, attention)
             for segment, hypotheses in zip(line.segments, found, strict=True)
         ]
-        if len(sentences) == 1:
+        if len(sentences) == 1 and not any(line.joints):
             return sentences[0]
         best, *others = (_joined(line, row) for row in by_rank([(one, *one.alternatives) for one in sentences]))
+        if len(sentences) == 1:
+            return replace(best, alternatives=tuple(others), attention=sentences[0].attention)
         return replace(best, alternatives=tuple(others), sentences=tuple(sentences))
 
     def _translation(self, source: list[int], hypotheses: list[Hypothesis], attention: bool) -> Translation:
@@ -224,6 +228,30 @@ class Translator:
             if self.searcher.name != OwnSearcher.name:
                 torch.set_num_threads(1)
             yield
+
+
+def _lines(text: str | list[str]) -> list[str]:
+    """A text or a list of texts as a list; raise TypeError for everything else."""
+    lines = [text] if isinstance(text, str) else text
+    if isinstance(lines, bytes | bytearray) or not isinstance(lines, Iterable):
+        raise TypeError(f"translate takes a text or a list of texts (str), not {_kind(text)}.")
+    found = list(lines)
+    for number, line in enumerate(found):
+        if not isinstance(line, str):
+            raise TypeError(f"translate takes a list of texts (str); item {number} is {_kind(line)}.")
+    return found
+
+
+def _kind(value: object) -> str:
+    hint = ': decode it, for example with .decode("utf-8")' if isinstance(value, bytes | bytearray) else ""
+    return f"{'None' if value is None else type(value).__name__}{hint}"
+
+
+def _stripped(line: str) -> str:
+    """The line without the space around it, but with its tabs: they stand for empty cells."""
+    body = line.strip()
+    before, _, after = line.partition(body) if body else (line, "", "")
+    return "\t" * before.count("\t") + body + "\t" * after.count("\t")
 
 
 class _Settings(NamedTuple):

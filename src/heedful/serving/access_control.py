@@ -6,7 +6,7 @@ import hmac
 import ipaddress
 import re
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,16 @@ class Access:
     api_keys: tuple[bytes, ...] = ()  # if not empty, translating requires one of them
     rate_limit: int | None = None  # requests per minute and client
     trusted_proxies: tuple[Network, ...] = ()  # proxies whose X-Forwarded-For is trusted
+
+    def exposure(self) -> Iterator[str]:
+        """Yield a line for each group of strangers that may use the server without a key."""
+        if self.api_keys:
+            return
+        address = _address(self.host)
+        if self.host.lower() != "localhost" and not (address and address.is_loopback):
+            yield "Other machines can use this server without a key. See --api-keys."
+        if ANY_ORIGIN in self.cors_origins:
+            yield "Pages of every website can use this server without a key. See --cors-origin and --api-keys."
 
     def check_host(self, headers: Headers) -> None:
         """Reject unknown host names, because a website can point its own name at this address (DNS rebinding)."""

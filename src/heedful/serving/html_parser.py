@@ -35,8 +35,8 @@ _BOOLEAN = _names(
     "allowfullscreen async autofocus autoplay checked controls default defer disabled hidden inert ismap itemscope "
     "loop multiple muted nomodule novalidate open playsinline readonly required reversed selected"
 )  # attributes that are written without a value
-# White space like any other. Possessive, and never matched from the middle of a run of spaces: linear time.
-_LINE_END = re.compile(r"(?<![ \t])[ \t]*+[\r\n]\s*+")
+# Line ends and tabs are white space like any other. Possessive, and never matched from inside a run: linear time.
+_WHITE_SPACE = re.compile(r"(?<! ) *+[\r\n\t]\s*+")
 _DOCUMENT = re.compile(r"(?:\s|<!--.*?-->|<\?.*?>)*+<(?:!doctype|html|head|body)\b", re.I | re.S)
 _ROOT = "heedful-fragment"
 _PAGE = _names("html head body")
@@ -122,7 +122,7 @@ class _Builder:
         if self.is_behind_comment and text[0].isalpha() and not text[0].islower() and self._is_behind_sentence():
             text = f" {text}"  # otherwise "dog.<!-- -->The" would be taken for one word
         self.is_behind_comment = False
-        self.text.append(_LINE_END.sub(" ", text))
+        self.text.append(_WHITE_SPACE.sub(" ", text))
         self.length += len(self.text[-1])
 
     def _is_behind_sentence(self) -> bool:

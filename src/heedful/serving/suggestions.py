@@ -12,7 +12,7 @@ from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
 
-from heedful.errors import InputError, MachineError
+from heedful.errors import InputError, MachineError, UsageError
 from heedful.serving.limits import Limits
 from heedful.serving.openapi_schema import ERRORS, SUGGEST, SUGGEST_ERRORS, body
 from heedful.serving.requests import RequestError
@@ -20,6 +20,8 @@ from heedful.text.text_files import check_text
 
 ReadFields = Callable[[Request, Limits], Awaitable[Mapping[str, Any]]]
 _LONGEST_CODE = 35  # characters of a language code (RFC 5646, section 4.4.1)
+_LONGEST_LINE = 10**6  # bytes looked at
+_OWN_START = b'{"q": '  # of every suggestion
 
 
 class Suggestions:
@@ -30,9 +32,21 @@ class Suggestions:
         self.lock = asyncio.Lock()
         try:
             self.file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            self._require_own_lines()
             self._end_last_line()
         except OSError as error:
             raise MachineError(f"Cannot write suggestions to {path}: {error.strerror}. Choose another file.") from None
+
+    def _require_own_lines(self) -> None:
+        """Raise UsageError for a file of something else, such as training text. A crash may have cut our last line."""
+        start = max(0, os.fstat(self.file).st_size - _LONGEST_LINE)
+        last = os.pread(self.file, _LONGEST_LINE, start).rstrip().rpartition(b"\n")[2]
+        if last and not _is_object(last) and not _OWN_START.startswith(last[: len(_OWN_START)]):
+            os.close(self.file)
+            raise UsageError(
+                f"--suggestions {self.path} holds something else than suggestions: its last line is not a JSON object. "
+                "Choose another file, or the name of a new one."
+            )
 
     def _end_last_line(self) -> None:
         """End a partial last line, which a crash may have left."""
@@ -62,6 +76,13 @@ class Suggestions:
 
     def close(self) -> None:
         os.close(self.file)
+
+
+def _is_object(line: bytes) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def suggest_request(fields: Mapping[str, Any], limits: Limits) -> dict[str, str]:

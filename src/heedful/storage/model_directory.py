@@ -67,13 +67,13 @@ class TextFacts:
             facts,
             source_profile=profile(source),
             target_profile=profile(target),
-            sentence_per_line=_sentence_per_line(source),
+            sentence_per_line=_sentence_per_line(source, data.source_language),
         )
 
 
-def _sentence_per_line(lines: Sequence[str]) -> bool:
+def _sentence_per_line(lines: Sequence[str], language: str) -> bool:
     """Return whether lines are single sentences. Even such a corpus has a few lines with two."""
-    return sum(len(split_sentences(line)) > 1 for line in lines) < _SEVERAL_SENTENCES * len(lines)
+    return sum(len(split_sentences(line, language)) > 1 for line in lines) < _SEVERAL_SENTENCES * len(lines)
 
 
 @dataclass(frozen=True)

@@ -182,3 +182,9 @@ def disagrees(stated: str, found: str | None) -> bool:
         return False
     alike = any({base(stated), found} <= group for group in _ALIKE)
     return not alike and base(stated) in {base(label) for label in _identifier().labels}
+
+
+def contradicting_language(stated: str, lines: Iterable[str]) -> str | None:
+    """The language of a text, if it is clearly not the stated one; None if that is unknown."""
+    found = identify(lines) if stated else None
+    return found if disagrees(stated, found) else None

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 from heedful.text.sentence_splitting import CLOSES, ENDS_AT_ONCE, split_sentences, split_text
 
 T = TypeVar("T")
-_LINE = re.compile(r"[^\r\n]+|[\r\n]+")
+_CELL = re.compile(r"[^\r\n\t]+|[\r\n\t]+")  # a tab separates cells of a table as a line end separates lines
 _NO_SPACE_AFTER = tuple(ENDS_AT_ONCE + CLOSES)
 Encode = Callable[[str], list[int]]  # text → token ids with EOS
 
@@ -49,12 +49,15 @@ class SegmentedText(NamedTuple):
         return texts
 
 
-def segment_text(text: str, encode: Encode, longest: int, sentence_per_line: bool) -> SegmentedText:
-    """Split a text into lines, and into sentences if the model was trained on them; cut at `longest` tokens."""
+def segment_text(text: str, encode: Encode, longest: int, sentence_per_line: bool, language: str = "") -> SegmentedText:
+    """Split a text into lines, cells between tabs, and sentences if the model was trained on them.
+
+    A segment is cut at `longest` tokens. `language` is that of the text, if it is known.
+    """
     segments: list[Segment] = []
     joints: list[str | None] = []
     joint, parts, offset = "", 0, 0
-    for unit, ids, is_part in _units(text, encode, longest, sentence_per_line):
+    for unit, ids, is_part in _units(text, encode, longest, sentence_per_line, language):
         body = unit.strip()
         before, _, after = unit.partition(body) if body else (unit, "", "")
         joint += before
@@ -66,15 +69,17 @@ def segment_text(text: str, encode: Encode, longest: int, sentence_per_line: boo
     return SegmentedText(segments, [*joints, joint], parts)
 
 
-def _units(text: str, encode: Encode, longest: int, sentence_per_line: bool) -> Iterator[tuple[str, list[int], bool]]:
+def _units(
+    text: str, encode: Encode, longest: int, sentence_per_line: bool, language: str
+) -> Iterator[tuple[str, list[int], bool]]:
     """Yield each unit with surrounding space, its token ids, and whether it is part of a too long sentence."""
-    for line in _LINE.findall(text):
-        for sentence in split_sentences(line) if sentence_per_line else [line]:
+    for line in _CELL.findall(text):
+        for sentence in split_sentences(line, language) if sentence_per_line else [line]:
             ids = encode(sentence)
             if len(ids) <= longest:
                 yield sentence, ids, False
                 continue
-            for part in split_text(sentence, lambda one: len(encode(one)) <= longest):
+            for part in split_text(sentence, lambda one: len(encode(one)) <= longest, language):
                 yield part, encode(part), True
 
 

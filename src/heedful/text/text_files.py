@@ -23,6 +23,7 @@ class Readable(Protocol):
     def readline(self, size: int, /) -> bytes: ...
 
 
+_GZIP = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
 _LOOKED_AT = 200  # leading bytes from which the encoding is detected
 
@@ -60,9 +61,22 @@ def decode_lines(stream: Readable, name: str, path: Path | None = None) -> Itera
                 "Give a text file with one sentence or paragraph per line."
             )
         if number == 1:
+            _refuse_gzip(raw, name, path)
             _refuse_wide(raw, name, path)
             raw = raw.removeprefix(_BOM)
         yield _decoded(raw, name, number)
+
+
+def _refuse_gzip(start: bytes, name: str, path: Path | None) -> None:
+    """Raise where the first bytes are those of gzip: a file without .gz in its name, or one compressed twice."""
+    if not start.startswith(_GZIP):
+        return
+    if path is None:
+        raise CorpusError(f"{name} is compressed with gzip. Decompress it first: gzip -dc FILE | heedful …")
+    if path.suffix == ".gz":
+        raise CorpusError(f"{name} is compressed with gzip twice. Decompress it once: gzip -d {quote(name)}")
+    rename = f"mv {quote(name)} {quote(f'{name}.gz')}"
+    raise CorpusError(f"{name} is compressed with gzip, but its name does not end in .gz. Rename it: {rename}")
 
 
 def _refuse_wide(start: bytes, name: str, path: Path | None) -> None:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from heedful import recipes
 from heedful.config import DataConfig
 from heedful.recipes import Settings
-from heedful.text.corpus import ParallelText
+from heedful.text.corpus import Pair, ParallelText
 from heedful.text.corpus_checks import PairCounter, reversed_validation, same_sides, sample, thinned
-from heedful.text.languages import Languages, disagrees, from_names, identify, language_name, require_code
+from heedful.text.languages import (
+    Languages,
+    contradicting_language,
+    disagrees,
+    from_names,
+    identify,
+    language_name,
+    require_code,
+)
 
 PrintStatus = Callable[[str], None]
 
@@ -36,10 +44,24 @@ def check_text(settings: Settings, train: ParallelText, valid: ParallelText, pri
         stated = settings.get("data", {}).get(key, "")
         if stated and code and disagrees(stated, code):
             print_status(f"warning: {_disagreement(key, stated, code)}")
-    for warning in (same_sides(training, "training"), reversed_validation(few, thinned(validation))):
+    reverse = reversed_validation(few, thinned(validation))
+    others = [] if reverse else _other_languages(settings, found, thinned(validation))
+    for warning in (same_sides(training, "training"), reverse, *others):
         if warning:
             print_status(f"warning: {warning}")
     return settings
+
+
+def _other_languages(settings: Settings, found: Sequence[str | None], validation: Sequence[Pair]) -> Iterator[str]:
+    """Yield a warning for each side of the validation text that is in another language than the training text."""
+    for key, trained, lines in zip(_KEYS, found, zip(*validation, strict=True), strict=True):
+        side = key.removesuffix("_language")
+        expected = trained or settings.get("data", {}).get(key, "")
+        if code := contradicting_language(expected, lines):
+            yield (
+                f"the validation {side} text looks like {language_name(code)} ({code}), but the training {side} text "
+                f"is {language_name(expected)} ({expected}). Check data.valid_{side}."
+            )
 
 
 def counted_pairs(valid: ParallelText) -> PairCounter:

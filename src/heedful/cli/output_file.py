@@ -1,0 +1,29 @@
+"""Where a command may write a file that the user names."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from heedful.errors import UsageError
+from heedful.storage.file_names import MANIFEST, MARKER
+from heedful.storage.ownership import is_ours
+from heedful.storage.run_directory import RunDirectory
+
+
+def require_not_in_a_model(path: Path, option: str = "--output") -> None:
+    """Raise UsageError if a file at `path` would replace a file of a model or run, or make a model an edited one."""
+    directory = path.parent.resolve()
+    if (directory / MANIFEST).exists():
+        raise UsageError(f"{option} {path} is inside {path.parent}, a model or checkpoint. Choose another place.")
+    run = next((one for one in (directory, *directory.parents) if (one / MARKER).exists()), None)
+    if run is not None and not _is_users(directory / path.name, run):
+        raise UsageError(f"{option} {path} is among the files of {run}, which heedful wrote. Choose another place.")
+
+
+def _is_users(path: Path, run: Path) -> bool:
+    """Beside a run's own entries a user may keep files, and replace them; elsewhere, write new ones."""
+    if not is_ours(run):
+        return not os.path.lexists(path)
+    entry = path.relative_to(run).parts[0]
+    return entry not in {MARKER, *(own.name for own in RunDirectory(run).entries())}

@@ -166,7 +166,6 @@ def test_run_beyond_memory_is_rejected_with_advice(
 ) -> None:
     """The base model in float32 with batches of 25,000 tokens: the suggested change fits."""
     with_memory(monkeypatch, available)
-    with_native_bf16(monkeypatch, False)
     monkeypatch.setattr(hardware, "flops_per_second", lambda *_: pytest.fail("measured for nothing"))
     whole = ("--set", "training.batch_tokens=25000", "--set", "training.accumulate=1", *FLOAT32)
     refused = heedful("train", RECIPES / "wmt14-en-de-base.toml", "--dry-run", *whole)
@@ -226,7 +225,8 @@ def test_paper_recipes_dry_run_on_an_ordinary_machine(
     heedful: Program, scratch: Path, monkeypatch: pytest.MonkeyPatch, name: str, native: bool
 ) -> None:
     with_memory(monkeypatch, 8e9)
-    outcome = heedful("train", RECIPES / f"{name}.toml", "--data-root", scratch, "--dry-run", *FLOAT32)
+    with_native_bf16(monkeypatch, native)
+    outcome = heedful("train", RECIPES / f"{name}.toml", "--data-root", scratch, "--dry-run")
     assert outcome.code == 0, outcome.err
     found = figures(outcome)
     recipe = recipe_of(name)

@@ -335,6 +335,13 @@ def test_a_disk_that_is_full_while_writing(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
+def test_a_device_that_is_full_is_not_told_to_free_space():
+    said = r"^Cannot write /dev/full: No space left on device\. It is a device or pipe"
+    with pytest.raises(MachineError, match=said), disk_errors(Path("/dev/full")):
+        raise FULL
+
+
 def test_a_disk_that_is_full_before_the_first_directory(tmp_path, monkeypatch):
     def refuse(*_: object, **__: object) -> None:
         raise FULL

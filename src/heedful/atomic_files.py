@@ -243,6 +243,8 @@ def disk_errors(path: Path, needed: int | None = None) -> Iterator[None]:
 
 
 def disk_message(path: Path, reason: str, needed: int | None = None) -> str:
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        return f"Cannot write {path}: {reason}. It is a device or pipe. Choose a file."
     wanted = f"{needed:,} bytes needed, " if needed is not None else ""
     return (
         f"Cannot write {path}: {reason} ({wanted}{free_bytes(path):,} bytes free). "

@@ -44,7 +44,8 @@ def read(path: Path, data_root: Path | None = None) -> Settings:
     try:
         written = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # a number with too many digits, or deeply nested brackets
-        raise ConfigError(f"Recipe {path} is not valid TOML: {error}.") from None
+        hint = "" if path.suffix == ".toml" else " Pass text files with --source and --target."
+        raise ConfigError(f"Recipe {path} is not valid TOML: {error}.{hint}") from None
     settings = checked(written, where=str(path))
     return with_absolute_paths(settings, data_root or path.parent)
 

@@ -137,7 +137,7 @@ def test_missing_data_with_settings_left_to_autoconfig(
     given = {name: value for name, value in {**tasks.TINY, **GONE, **tokenizer}.items() if name != key}
     outcome = heedful("train", "--dry-run", "--source", "/nowhere/text", *tasks.set_options(given))
     assert (outcome.code, outcome.out) == (3, "")
-    assert f"{key} would be chosen from the text, but these files are missing: /nowhere/text" in outcome.err
+    assert f"File /nowhere/text does not exist. {key} would be chosen from the text." in outcome.err
 
 
 def test_invalid_settings_are_rejected_by_dry_run(heedful: Program, scratch: Path) -> None:

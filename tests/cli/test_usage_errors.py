@@ -43,6 +43,7 @@ def places(tiny_run: Path, model: Path, corpus: dict[str, str], tmp_path: Path) 
         "range": "[training]\nsteps = -1\n",
         "rule": "[model]\nd_model = 100\nh = 3\n",
         "flat": "training = 5\n",
+        "nodata": '[data]\nsource = ["data/x.en"]\ntarget = ["data/x.de"]\n',
     }
     for name, text in recipes.items():
         (tmp_path / f"{name}.toml").write_text(text)
@@ -51,7 +52,12 @@ def places(tiny_run: Path, model: Path, corpus: dict[str, str], tmp_path: Path) 
     content = bytearray((damaged / "model.safetensors").read_bytes())
     content[-1] ^= 1
     (damaged / "model.safetensors").write_bytes(content)
+    for name, file in (("ct2", "model.bin"), ("marian", "source.spm")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / file).write_bytes(b"")
     names = (
+        "ct2",
+        "marian",
         "empty",
         "folder",
         "latin1",
@@ -97,6 +103,12 @@ MISTAKES = [
     ("train {files} --out {new} --device tpu", 2, "invalid choice: 'tpu'"),
     ("train {files} --out {new} --preset tny", 2, 'Unknown preset "tny". Did you mean "tiny"'),
     ("train {files} --out {two}", 2, "is a file. Give a directory"),
+    ("train {two} {three} --out {new}", 2, "Pass text files as --source"),
+    ("train {two} --out {new}", 2, "Pass text files with --source and --target"),
+    ("train {nodata_toml} --out {new}", 3, "below --data-root (default: its own folder). See docs/reference/data.md."),
+    ("train {nodata_toml} --out {new} --dry-run", 3, "data/x.en does not exist. data.vocab_size, "),
+    ("translate {ct2} --input {two}", 3, "is a CTranslate2 model. heedful exports this format but does not read it"),
+    ("evaluate {marian} --source {two} --reference {two}", 3, "is a Marian model. Import it first: heedful import"),
     ("demo --out {two}", 2, "is a file. Give a directory"),
     ("demo --out {model}", 2, "is not a run of heedful's, and a run would overwrite tokenizer.model in it"),
     ("demo --uot {new}", 2, 'Did you mean "--out"'),

@@ -97,6 +97,12 @@ def test_white_space_does_not_hide_a_pair() -> None:
     assert said[0].startswith("60 of 60 validation pairs (100%)")
 
 
+def test_a_single_pair_is_counted_in_the_singular() -> None:
+    few, known = counted(VALIDATION[:1], VALIDATION[:1]).warnings()
+    assert few.startswith("The training text has only 1 pair. ")
+    assert known.startswith("1 of 1 validation pair (100%) is also in the training text.")
+
+
 def test_a_source_with_another_translation_is_another_pair() -> None:
     others = [Pair(pair.source, f"{pair.target} x") for pair in VALIDATION]
     assert list(counted(list(dict.fromkeys(TRAINING)) + others).warnings()) == []

@@ -32,6 +32,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     if unknown:
         options = [option for action in parsers[parsed.command].declared for option in action.option_strings]
         hint = nearest(unknown[0].partition("=")[0], options) if unknown[0].startswith("-") else ""
+        if parsed.command == "train" and not hint:
+            hint = f" Pass text files as --source {parsed.recipe} --target {unknown[0]}."
         raise UsageError(f'Unknown argument "{unknown[0]}".{hint} See heedful {parsed.command} --help.')
     return parsed
 
@@ -77,6 +79,7 @@ def run(parsed: argparse.Namespace) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    logging.addLevelName(logging.WARNING, "warning")  # as training writes it
     logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.WARNING, stream=sys.stderr)
     # File names that are not UTF-8 are printed unchanged.
     sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape", newline="\n")  # type: ignore[union-attr]

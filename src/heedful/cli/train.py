@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from heedful import recipes
-from heedful.errors import MachineError, UsageError
+from heedful.errors import CorpusError, MachineError, UsageError
 from heedful.formatting import next_commands, plural, shell_command
 from heedful.recipes import Settings
 from heedful.storage.file_names import RECIPE
@@ -32,7 +32,10 @@ def train(arguments: argparse.Namespace) -> None:
         from heedful.training.distributed import is_main_process
         from heedful.training.run import train_settings
 
-        run = train_settings(settings, Path(out), **options)
+        try:
+            run = train_settings(settings, Path(out), **options)
+        except CorpusError as error:
+            raise CorpusError(f"{error}{_data_hint(arguments, settings)}") from None
         if is_main_process():
             print(run.path)
             print_status(
@@ -40,6 +43,14 @@ def train(arguments: argparse.Namespace) -> None:
                     ["next:", *(f"  {line}" for line in (*next_commands(run.path), shell_command("info", run.path)))]
                 )
             )
+
+
+def _data_hint(arguments: argparse.Namespace, settings: Settings) -> str:
+    """Return where a recipe's data comes from, if it is missing."""
+    data = settings.get("data", {})
+    if not arguments.recipe or all(Path(file).exists() for name in _FILES for file in data.get(name, ())):
+        return ""
+    return " A recipe finds its data below --data-root (default: its own folder). See docs/reference/data.md."
 
 
 def settings_of(arguments: argparse.Namespace) -> Settings:

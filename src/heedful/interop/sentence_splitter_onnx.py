@@ -4,8 +4,8 @@ Argos Translate splits text with an ONNX model that predicts for every character
 downloads one if the package has none. This one makes the download unnecessary: each character becomes a one-hot class,
 and one convolution over six characters computes the prediction.
 
-The rules are those of `text/sentence_splitting.py`, as far as a window of six characters can express them. It holds no list of
-abbreviations: a full stop after one or two characters that are not lower case never ends a sentence here.
+The rules are those of `text/sentence_splitting.py`, as far as a window of six characters can express them. It has no
+list of abbreviations: a full stop after one or two characters that are not lowercase never ends a sentence here.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from heedful.data.store import Store
 from heedful.deserialization import build_dataclass, require_format_version
 from heedful.errors import ConfigError, InputError, ModelError
 from heedful.model.transformer import Transformer
-from heedful.storage.file_names import CONFIG, MODEL_FILES, TOKENIZER, WEIGHTS
+from heedful.storage.file_names import CONFIG, MANIFEST, MODEL_FILES, TOKENIZER, WEIGHTS
 from heedful.storage.manifest import MOST_JSON, verify_manifest, write_manifest
 from heedful.storage.ownership import may_replace
 from heedful.text.language_detection import LINES, profile
@@ -109,6 +109,7 @@ def read_model(directory: Path, device: torch.device | str = "cpu") -> Model:
     """Verify every byte of a MODEL and read it. The transformer is in eval mode."""
     if not directory.is_dir():
         raise ModelError(f"There is no model {directory}. Give a model or run directory that heedful wrote.")
+    _refuse_other_formats(directory)
     verify_manifest(directory, MODEL_FILES, ModelError)
     content = read_config(directory)
     try:
@@ -127,6 +128,19 @@ def read_model(directory: Path, device: torch.device | str = "cpu") -> Model:
         )
     transformer = with_weights(config, read_tensors(directory / WEIGHTS, ModelError), directory / WEIGHTS)
     return Model(transformer.to(device).eval(), tokenizer, text, decoding, history)
+
+
+def _refuse_other_formats(directory: Path) -> None:
+    """Raise ModelError for a model of another tool, with what to give instead."""
+    if (directory / MANIFEST).exists():
+        return
+    if (directory / "model.bin").is_file():
+        raise ModelError(
+            f"{directory} is a CTranslate2 model. heedful exports this format but does not read it: "
+            "give the model or run that it was exported from."
+        )
+    if (directory / "source.spm").is_file():
+        raise ModelError(f"{directory} is a Marian model. Import it first: heedful import {directory} --from marian")
 
 
 def is_model(directory: Path) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
+from heedful.formatting import plural
 from heedful.text.corpus import Pair
 from heedful.text.language_detection import detect, profile
 
@@ -108,8 +109,8 @@ class PairCounter:
     def warnings(self) -> Iterator[str]:
         if self.pairs < FEW_PAIRS:
             yield (
-                f"The training text has only {self.pairs:,} pairs. A translator needs at least several thousand; "
-                "add text, or fine-tune a model with --init."
+                f"The training text has only {plural(self.pairs, 'pair')}. A translator needs at least several "
+                "thousand; add text, or fine-tune a model with --init."
             )
         if self.duplicates >= _DUPLICATES:
             yield (
@@ -119,7 +120,8 @@ class PairCounter:
         known, total = len(self._seen_validation), len(self._validation)
         if known > _OVERLAP * total:
             yield (
-                f"{known:,} of {total:,} validation pairs ({_share(known, total)}) are also in the training text. "
+                f"{known:,} of {plural(total, 'validation pair')} ({_share(known, total)}) "
+                f"{'is' if known == 1 else 'are'} also in the training text. "
                 "Validation scores will be too high. Remove these pairs from the training text."
             )
 

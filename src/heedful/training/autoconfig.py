@@ -164,8 +164,9 @@ def _rate(d_model: int, warmup_steps: int) -> list[Choice]:
 
 def _intervals(settings: Settings) -> list[Choice]:
     steps = settings["training"]["steps"]
+    every = max(1, -(-steps // 12))
     return [
-        Choice("training", "validate_every", -(-steps // 12), "twelve times per run"),
+        Choice("training", "validate_every", every, f"{plural(-(-steps // every), 'time')} per run"),
         Choice("training", "save_every", -(-steps // 25), "the last five, a fifth of the run, are averaged"),
         Choice("training", "patience", 4, "validations without improvement: a third of the run"),
     ]

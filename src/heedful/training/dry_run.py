@@ -91,8 +91,8 @@ def plan(settings: Settings, out: Path | None, device: torch.device) -> Plan:
         return _plan_of_text(settings, initial_model, device)
     if needed := [f"{section}.{key}" for section, key in left if key in _NEEDED]:
         raise CorpusError(
-            f"{', '.join(needed)} would be chosen from the text, but these files are missing: "
-            f"{', '.join(map(str, missing))}. Provide them, or set these keys."
+            f"File {missing[0]} does not exist. {', '.join(needed)} would be chosen from the text. "
+            "Check the path, or set these keys."
         )
     choices = autoconfig.choose_precision(settings, device)
     return _plan_of_settings(autoconfig.apply(settings, choices), tuple(map(str, choices)), missing)
@@ -200,4 +200,5 @@ def _parts(recipe: Recipe) -> str:
 
 
 def gigabytes(size: float) -> str:
-    return f"{size / 1e9:.2f} GB"
+    """Return a size in GB, or in MB below a tenth of one."""
+    return f"{size / 1e9:.2f} GB" if size >= 1e8 else f"{size / 1e6:.2f} MB"

@@ -93,7 +93,7 @@ ifndef QUICK
 	[ -e $(MODEL) ] || $(BENCH)/bin/heedful demo --out $(MODEL)
 	$(BENCH)/bin/python benchmarks/decoding_speed.py --model $(MODEL) \
 	  $(if $(filter-out runs/demo,$(MODEL)),$(if $(DATA_ROOT),--data-root $(DATA_ROOT)))
-	$(BENCH)/bin/python benchmarks/scaling.py
+	$(BENCH)/bin/python benchmarks/length_and_corpus_scaling.py
 	$(BENCH)/bin/python benchmarks/startup_time.py $(MODEL)
 	$(BENCH)/bin/python benchmarks/openmp_spin.py
 	$(BENCH)/bin/python benchmarks/performance_page.py

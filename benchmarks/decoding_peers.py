@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import heedful
 from heedful.config import BOS, EOS, PAD, UNK
-from heedful.decoding.kernels import Precision
+from heedful.decoding.projection_kernels import Precision
 from heedful.errors import HeedfulError
 
 sys.path.append(str(Path(__file__).parents[1] / "tests" / "model"))  # marian_oracle: the tests' oracle

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 import processor
+from benchmark_tables import DOCS, Table, measured, write
 from decoding_peers import (
     AUTO_BATCHES,
     AUTO_SINGLE,
@@ -44,7 +45,6 @@ from decoding_peers import (
     read_text,
     small_model,
 )
-from markdown_tables import DOCS, Table, measured, write
 
 OUT = DOCS / "performance-decoding.json"
 PAUSE = 0.3  # seconds before a turn, until the previous toolkit's threads have stopped spinning

@@ -21,7 +21,7 @@ from heedful.data.batches import Batch
 from heedful.decoding import likeliest, search
 from heedful.decoding.decoder import SearchDecoder
 from heedful.decoding.encoder import SearchEncoder
-from heedful.decoding.kernels import PlainProjection, Precision
+from heedful.decoding.projection_kernels import PlainProjection, Precision
 from heedful.model import attention, dropout, embeddings, layers, transformer
 from heedful.model.embeddings import Embedding
 from heedful.model.layers import FeedForward

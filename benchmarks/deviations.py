@@ -23,7 +23,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-import deviation_facts as facts
+import deviations_without_training as facts
 import torch
 from deviation_page import filled, table
 from deviation_variants import BASELINE, SEARCH, TRAINING, Variant, applied

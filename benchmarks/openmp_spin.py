@@ -4,7 +4,7 @@ python benchmarks/openmp_spin.py [--rounds 4] [--turns 3] [--spins 1000 10000 â€
 
 Every round starts one process per spin count. They take turns, in an order that changes from turn to turn: first on
 the idle machine, then beside a Python process that keeps one core busy. A turn in which any other process used the
-processor is repeated. Writes docs/performance-threads.json, which benchmarks/performance_page.py shows.
+processor is repeated. Writes docs/results/performance-threads.json, which benchmarks/performance_page.py shows.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from benchmark_tables import DOCS, Table, measured, write
 from decoding_speed import versions
-from markdown_tables import DOCS, Table, measured, write
 from training_peers import heedful_step
 from training_speed import BATCH_TOKENS, batches, text
 from training_task import Shape, Task, read_task, write_task

@@ -15,7 +15,7 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-from markdown_tables import DOCS, Table, markdown
+from benchmark_tables import DOCS, Table, markdown
 from processor import require_one_processor
 
 FILES = {

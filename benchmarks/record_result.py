@@ -35,8 +35,8 @@ from heedful.training import autoconfig
 from heedful.training.autoconfig import CorpusSize
 from heedful.training.dry_run import training_shapes
 from heedful.training.estimate import estimate
-from heedful.training.preparation import MAY_CHANGE
 from heedful.training.run_log import read_log
+from heedful.training.run_setup import MAY_CHANGE
 
 ROOT = Path(__file__).parents[1]
 NONE = "none"

@@ -27,8 +27,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from benchmark_tables import DOCS, ROOT, Table, measured, write
 from decoding_speed import versions
-from markdown_tables import DOCS, ROOT, Table, measured, write
 
 OUT = DOCS / "performance-serving.json"
 THEIRS = ROOT / ".venv-libretranslate" / "bin"

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmark_tables import DOCS, Table, measured, write
 from decoding_speed import versions
-from markdown_tables import DOCS, Table, measured, write
 
 OUT = DOCS / "performance-startup.json"
 GOAL = 0.7  # seconds on top of importing torch

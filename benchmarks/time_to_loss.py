@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from markdown_tables import DOCS, ROOT, Table, measured, write
+from benchmark_tables import DOCS, ROOT, Table, measured, write
 from training_task import Shape
 
 from heedful import grammar

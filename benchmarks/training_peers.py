@@ -16,8 +16,8 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from matmul_ceiling import matrix_products
 from torch import Tensor, nn
+from training_step_matmuls import matrix_products
 from training_task import BOS, EOS, PAD, UNK, Rows, Shape, Task
 
 Step = Callable[[int], float]

@@ -4,7 +4,7 @@ make bench, or: python benchmarks/training_speed.py [--rounds 5] [--data-root DI
 
 Every contender runs in float32 and in bf16, so that peers are measured as they come and at the same precision.
 
-Each contender is a process of its own (benchmarks/worker.py). A round gives every contender the same batches, one
+Each contender is a process of its own (benchmarks/training_worker.py). A round gives every contender the same batches, one
 contender after the other, in an order that changes from round to round; what is compared are medians over rounds.
 With --data-root the batches are Multi30k's, otherwise the built-in language pair's. Writes
 docs/results/performance.json, from which benchmarks/performance_page.py makes the page and the figure.
@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import processor
-from markdown_tables import DOCS, ROOT, Table, measured, write
+from benchmark_tables import DOCS, ROOT, Table, measured, write
 from training_peers import CEILING, CONTENDERS, NO_PADDING, OURS, PRECISIONS
 from training_task import Rows, Shape, Task, write_task
 
@@ -59,7 +59,7 @@ class Worker:
         name, precision = key
         self._errors = (task / f"{list(CONTENDERS).index(name)}-{precision}.err").open("w+", encoding="utf-8")
         self._process = subprocess.Popen(
-            [interpreter(name), HERE / "worker.py", name, precision, task, str(threads)],
+            [interpreter(name), HERE / "training_worker.py", name, precision, task, str(threads)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,

@@ -12,7 +12,6 @@ import pytest
 import torch
 
 from heedful.config import EOS, DecodingConfig, ModelConfig
-from heedful.decoding import kernels
 from heedful.model.transformer import Transformer
 from heedful.storage.model_directory import Model, TextFacts, write_model
 from heedful.text.corpus import Corpus
@@ -22,8 +21,8 @@ sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
 
 import decoding_peers
 import decoding_speed
+import length_and_corpus_scaling
 import processor
-import scaling
 import startup_time
 from decoding_peers import CT2, CT2_INT8, HEEDFUL, HEEDFUL_BF16, HEEDFUL_INT8, HF, Search
 from decoding_speed import Mode, Result
@@ -67,7 +66,7 @@ def test_peers_say_what_we_say(model: Path, tokenizer: Tokenizer, package: str, 
 
 
 def test_a_precision_that_this_machine_does_not_have_is_left_out(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernels, "processor", frozenset)
+    monkeypatch.setattr(projection_kernels, "processor", frozenset)
     with pytest.raises(decoding_peers.NotOffered, match="no bf16 instructions"):
         decoding_peers.CONTENDERS[HEEDFUL_BF16](model, 1)
 
@@ -167,8 +166,8 @@ def test_own_start_up_is_the_difference_of_neighbours() -> None:
 
 
 def test_the_lines_of_a_large_corpus_are_all_different(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scaling, "BLOCK", 50)
-    made = list(scaling.lines(170))
+    monkeypatch.setattr(length_and_corpus_scaling, "BLOCK", 50)
+    made = list(length_and_corpus_scaling.lines(170))
     assert len(made) == 170
     assert len({source for source, _ in made}) == len({target for _, target in made}) == 170
     assert made[3][0].rpartition(" ")[0] == made[53][0].rpartition(" ")[0]
@@ -177,16 +176,25 @@ def test_the_lines_of_a_large_corpus_are_all_different(monkeypatch: pytest.Monke
 def test_what_is_watched_is_timed_and_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     corpus = Corpus.of(("no.such.tsv",), (), "test")
     monkeypatch.setattr(Corpus, "count", lambda self: len(self.source))
-    monkeypatch.setattr(scaling, "number", scaling.number)  # both are put back at the end
-    spent = scaling.watched("heedful.text.corpus.Corpus.count"), scaling.watched("scaling.number")
-    assert [corpus.count(), scaling.number("1,000"), scaling.number(cell="2")] == [1, 1_000, 2]
+    monkeypatch.setattr(
+        length_and_corpus_scaling, "number", length_and_corpus_scaling.number
+    )  # both are put back at the end
+    spent = (
+        length_and_corpus_scaling.watched("heedful.text.corpus.Corpus.count"),
+        length_and_corpus_scaling.watched("length_and_corpus_scaling.number"),
+    )
+    assert [corpus.count(), length_and_corpus_scaling.number("1,000"), length_and_corpus_scaling.number(cell="2")] == [
+        1,
+        1_000,
+        2,
+    ]
     assert [len(times) for times in spent] == [1, 2]
 
 
 @pytest.mark.slow
 def test_preparation_is_timed_by_its_parts(tmp_path: Path) -> None:
-    scaling.write_corpus(tmp_path, 600)
-    found = scaling.in_a_process("prepare", directory=str(tmp_path), threads=1)
+    length_and_corpus_scaling.write_corpus(tmp_path, 600)
+    found = length_and_corpus_scaling.in_a_process("prepare", directory=str(tmp_path), threads=1)
     assert 0 < sum(found["phases"].values()) <= found["seconds"]
     assert all(seconds > 0 for seconds in found["phases"].values())
     assert found["peak"] >= found["before"] > 2**20
@@ -198,23 +206,23 @@ def test_growth_measures_what_is_asked_for(
     asked: list[str], done: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written: list[str] = []
-    monkeypatch.setattr(scaling, "lengths_table", lambda *_: "lengths")
-    monkeypatch.setattr(scaling, "corpus_table", lambda *_: "corpus")
-    monkeypatch.setattr(scaling, "write", lambda tables, _: written.extend(tables))
-    monkeypatch.setattr(scaling, "draw_all", lambda *_: None)
-    monkeypatch.setattr(sys, "argv", ["scaling.py", *asked, "--out", str(tmp_path / "growth.json")])
-    scaling.main()
+    monkeypatch.setattr(length_and_corpus_scaling, "lengths_table", lambda *_: "lengths")
+    monkeypatch.setattr(length_and_corpus_scaling, "corpus_table", lambda *_: "corpus")
+    monkeypatch.setattr(length_and_corpus_scaling, "write", lambda tables, _: written.extend(tables))
+    monkeypatch.setattr(length_and_corpus_scaling, "draw_all", lambda *_: None)
+    monkeypatch.setattr(sys, "argv", ["length_and_corpus_scaling.py", *asked, "--out", str(tmp_path / "growth.json")])
+    length_and_corpus_scaling.main()
     assert written == done
 
 
 def test_pictures_and_exponents(tmp_path: Path) -> None:
     rows = [["1,024", "4", "1.50", "500"], ["2,048", "2", "6", "1,000"]]
     lengths: Any = {"columns": ["n", "b", "s", "m"], "rows": rows}
-    assert scaling.exponent(rows, 2) == pytest.approx(2)
-    assert scaling.exponent(rows, 3) == pytest.approx(1)
+    assert length_and_corpus_scaling.exponent(rows, 2) == pytest.approx(2)
+    assert length_and_corpus_scaling.exponent(rows, 3) == pytest.approx(1)
     corpus = {"columns": ["pairs", *"abcdefghij"], "rows": [["10,000", *["2"] * 10], ["100,000", *["3"] * 10]]}
-    scaling.draw_all([lengths, corpus], tmp_path)
+    length_and_corpus_scaling.draw_all([lengths, corpus], tmp_path)
     first = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     assert set(first) == {"growth-lengths.svg", "growth-corpus.svg"}
-    scaling.draw_all([lengths, corpus], tmp_path)
+    length_and_corpus_scaling.draw_all([lengths, corpus], tmp_path)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == first

@@ -18,15 +18,15 @@ from heedful.model.complexity import training_flops
 ROOT = Path(__file__).parents[1]
 sys.path.append(str(ROOT / "benchmarks"))
 
-import benchmark_worker
-import markdown_tables
-import matmul_ceiling
+import benchmark_tables
 import peak_allocation
 import performance_page
 import time_to_loss
 import training_peers
 import training_speed
+import training_step_matmuls
 import training_task
+import training_worker
 
 SHAPE = training_task.Shape(N=2, d_model=32, d_ff=48, h=4, vocab_size=90, dropout=0.0)
 
@@ -60,7 +60,7 @@ def test_the_ceiling_has_the_products_of_a_step(number: int) -> None:
     batch = TASK.batches[number]
     B, S = batch.source.shape
     expected = training_flops(config(), B, S, batch.target_in.shape[1], tokens=batch.tokens)
-    assert flops(matmul_ceiling.matrix_products(TASK), number) == expected
+    assert flops(training_step_matmuls.matrix_products(TASK), number) == expected
 
 
 def test_a_peer_s_step_has_the_same_products_where_nothing_is_padded() -> None:
@@ -70,17 +70,21 @@ def test_a_peer_s_step_has_the_same_products_where_nothing_is_padded() -> None:
         counted = flops(step, 0)
     assert (
         counted
-        == flops(matmul_ceiling.matrix_products(task), 0)
-        == flops(matmul_ceiling.matrix_products(task, False), 0)
+        == flops(training_step_matmuls.matrix_products(task), 0)
+        == flops(training_step_matmuls.matrix_products(task, False), 0)
     )
 
 
 def test_without_padding_there_are_fewer_products() -> None:
     batch = TASK.batches[0]
     assert (batch.source_tokens, batch.tokens, batch.source.size) == (18, 13, 21)
-    found = matmul_ceiling.products(SHAPE, batch, padded=False)
+    found = training_step_matmuls.products(SHAPE, batch, padded=False)
     assert {one.m for one in found if one.batch == 1} == {18, 13}
-    assert {one.m for one in matmul_ceiling.products(SHAPE, batch, padded=True) if one.batch == 1} == {21, 15, 13}
+    assert {one.m for one in training_step_matmuls.products(SHAPE, batch, padded=True) if one.batch == 1} == {
+        21,
+        15,
+        13,
+    }
     assert batch.padding == pytest.approx(1 - 31 / 36)
 
 
@@ -90,7 +94,7 @@ def test_contenders_have_one_size_and_update_their_weights(precision: str) -> No
     pytest.importorskip("transformers")
     torch.manual_seed(1)
     built = {name: training_peers.CONTENDERS[name](TASK, precision) for name in names}
-    sizes = {name: sum(p.numel() for p in benchmark_worker.trained(one)) for name, one in built.items()}
+    sizes = {name: sum(p.numel() for p in training_worker.trained(one)) for name, one in built.items()}
     final_norms = 2 * 2 * SHAPE.d_model  # nn.Transformer has one more behind each stack
     assert sizes["torch.nn.Transformer"] - final_norms == sizes["heedful"] == sizes["Marian (transformers)"]
     for name, one in built.items():
@@ -113,13 +117,13 @@ def test_activations_are_what_a_step_holds_beside_weights_and_gradients() -> Non
         return 0.0
 
     size = 1_024 * 512 * 4
-    found = benchmark_worker.activations(training_peers.Contender(step, model, "torch"), 0)
+    found = training_worker.activations(training_peers.Contender(step, model, "torch"), 0)
     assert found is not None
     assert 3 * size <= found < 4 * size + 512 * 256 * 4 + 4_096
     assert peak_allocation.peak_allocated_bytes(lambda: torch.empty(1_000_000, dtype=torch.uint8)) == pytest.approx(
         1_000_000, abs=64
     )
-    assert benchmark_worker.activations(training_peers.Contender(step, None, "torch"), 0) is None
+    assert training_worker.activations(training_peers.Contender(step, None, "torch"), 0) is None
 
 
 def result(*seconds: float, activations: int | None = None) -> training_speed.Result:
@@ -213,9 +217,9 @@ def test_tables_and_pictures_are_made_of_what_is_there(tmp_path: Path) -> None:
 
 
 def test_the_commit_is_the_newest(tmp_path: Path) -> None:
-    assert markdown_tables.commit(tmp_path) == "unknown"
+    assert benchmark_tables.commit(tmp_path) == "unknown"
     (tmp_path / ".git" / "logs").mkdir(parents=True)
     (tmp_path / ".git" / "logs" / "HEAD").write_text(
         "0 aaaaaaaaaaaa x\naaaaaaaaaaaa bbbbbbbbbbbb who 1 +0\tcommit: so\n"
     )
-    assert markdown_tables.commit(tmp_path) == "bbbbbbbbbb"
+    assert benchmark_tables.commit(tmp_path) == "bbbbbbbbbb"

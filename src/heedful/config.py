@@ -10,8 +10,8 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-from heedful.deserialization import field_types
 from heedful.errors import ConfigError
+from heedful.typed_dataclasses import field_types
 
 # Ids of the special tokens, the same in every vocabulary that heedful trains or accepts.
 PAD, UNK, BOS, EOS = 0, 1, 2, 3

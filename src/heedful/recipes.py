@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from heedful.config import SECTIONS, DataConfig, DecodingConfig, ModelConfig, Recipe, TrainingConfig, keys_of
-from heedful.deserialization import check_type
 from heedful.errors import ConfigError, nearest
+from heedful.typed_dataclasses import check_type
 
 Settings = dict[str, dict[str, Any]]
 

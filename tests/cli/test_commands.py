@@ -18,7 +18,6 @@ import safetensors.numpy
 
 import heedful as api
 import synthetic_tasks as tasks
-from heedful.decoding import searcher
 from synthetic_tasks import Program
 
 LINES = ["a b c", "", "h g f e d", "b", "   ", "c c c c c c c c"]
@@ -206,7 +205,7 @@ def test_engines_say_the_same(heedful: Program, model: Path, monkeypatch: pytest
     ours = heedful(*arguments, "heedful", stdin=b"a b\nb c\n")
     refused = heedful(*arguments, "ctranslate2", stdin=b"a b\nb c\n")
     assert (refused.code, "already translates with heedful" in refused.err) == (2, True)
-    monkeypatch.setattr(searcher, "_engine_of_process", "")
+    monkeypatch.setattr(search_engine, "_engine_of_process", "")
     theirs = heedful(*arguments, "ctranslate2", stdin=b"a b\nb c\n")
     assert (theirs.code, theirs.out) == (0, ours.out)
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from heedful.config import BOS, EOS, PAD, DataConfig
 from heedful.data.batches import Batches, assemble, collate, pad, unpadded
-from heedful.data.lengths import LengthBuckets, length_buckets, shapes, write_order
+from heedful.data.length_buckets import LengthBuckets, length_buckets, shapes, write_order
 from heedful.data.store import write_store
 from heedful.data.token_budget import bucket_boundaries
 from heedful.text.corpus import Corpus, Pair

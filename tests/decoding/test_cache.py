@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from random_models import next_log_p, random_model, random_sources
+from search_oracles import next_log_p, random_model, random_sources
 
 from heedful.config import BOS, ModelConfig
 from heedful.data.batches import pad

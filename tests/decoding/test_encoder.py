@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from random_models import random_model, random_sources
+from search_oracles import random_model, random_sources
 
 from heedful.data.batches import pad
 from heedful.decoding.encoder import SearchEncoder

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from heedful.decoding import kernels
-from heedful.decoding.kernels import (
+from heedful.decoding import projection_kernels
+from heedful.decoding.projection_kernels import (
     Int8Projection,
     PackedProjection,
     PlainProjection,
@@ -88,11 +88,11 @@ def test_without_the_private_operators_the_public_ones_multiply(
     draw: torch.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     weight, x = normal(draw, 600, 800), normal(draw, 70, 800)
-    monkeypatch.setattr(kernels, "processor", lambda: ZEN)
+    monkeypatch.setattr(projection_kernels, "processor", lambda: ZEN)
     usual = projection(weight, None)
     assert isinstance(usual, PackedProjection) == (packed_operators() is not None)
     packed_operators.cache_clear()
-    monkeypatch.setattr(kernels.torch.ops, "mkldnn", object())
+    monkeypatch.setattr(projection_kernels.torch.ops, "mkldnn", object())
     try:
         assert packed_operators() is None
         fallback = projection(weight, None)
@@ -144,8 +144,8 @@ def test_a_precision_that_this_machine_does_not_have(monkeypatch: pytest.MonkeyP
         require("int8", gpu)
     with pytest.raises(UsageError, match='"fp16" is not one of fp32, bf16, int8'):
         require("fp16", cpu)
-    monkeypatch.setattr(kernels, "processor", lambda: ZEN)
+    monkeypatch.setattr(projection_kernels, "processor", lambda: ZEN)
     require("bf16", cpu)
-    monkeypatch.setattr(kernels, "processor", lambda: ZEN - {"bf16"})
+    monkeypatch.setattr(projection_kernels, "processor", lambda: ZEN - {"bf16"})
     with pytest.raises(MachineError, match="no bf16 instructions"):
         require("bf16", cpu)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from random_models import random_model
+from search_oracles import random_model
 
 from heedful.config import BOS, EOS
 from heedful.data.batches import assemble

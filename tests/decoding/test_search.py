@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 import torch
-from random_models import (
+from search_oracles import (
     Found,
     brute_force,
     plain_beam,
@@ -20,8 +20,8 @@ from random_models import (
 from heedful.config import EOS
 from heedful.decoding.cache import DecoderCache
 from heedful.decoding.encoder import SearchEncoder
+from heedful.decoding.inference_model import SearchModel
 from heedful.decoding.search import Hypothesis, beam_search, length_penalty
-from heedful.decoding.search_model import SearchModel
 from heedful.model.transformer import Memory
 
 ALPHAS = (0.0, 0.3, 0.6, 1.0, 2.0)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import torch
-from random_models import random_model, speaks_always
+from search_oracles import random_model, speaks_always
 
 from heedful.config import BOS, EOS, DecodingConfig
 from heedful.decoding.search import beam_search

@@ -114,7 +114,7 @@ def test_two_processes_are_one_run(corpus: dict[str, str], alone: Path, tmp_path
 
 
 def test_control_the_same_batches_for_both(corpus: dict[str, str], alone: Path, tmp_path: Path) -> None:
-    done = together(tmp_path / "run", corpus, SETTINGS, str(Path(__file__).parent / "same_batches.py"))
+    done = together(tmp_path / "run", corpus, SETTINGS, str(Path(__file__).parent / "control_unsharded_batches.py"))
     assert done.code == 0, done.err
     assert losses(tmp_path / "run") != losses(alone)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from heedful.decoding import searcher
+from heedful.decoding import search_engine
 from heedful.engines import choice as choice_module
 from heedful.engines.choice import Use, choose_engine
 from heedful.errors import UsageError
@@ -67,8 +67,8 @@ def test_what_is_asked_for_is_used_or_refused(model: Transformer, installed: Any
 
 
 def test_a_process_has_one_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(searcher, "_engine_of_process", "")
-    searcher.claim_process("heedful")
-    searcher.claim_process("heedful")
+    monkeypatch.setattr(search_engine, "_engine_of_process", "")
+    search_engine.claim_process("heedful")
+    search_engine.claim_process("heedful")
     with pytest.raises(UsageError, match="already translates with heedful"):
-        searcher.claim_process("ctranslate2")
+        search_engine.claim_process("ctranslate2")

@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from heedful.config import DecodingConfig
-from heedful.decoding import searcher
 from heedful.decoding.translator import Translation, Translator
 from heedful.storage.model_directory import Model
 
@@ -29,7 +28,7 @@ def both(model: Model, monkeypatch: pytest.MonkeyPatch, **search: int) -> tuple[
     """Translate with heedful and with CTranslate2, one by one: a batch of CTranslate2's has one limit for all."""
     found = []
     for translator in (Translator(model), Translator(model, searcher=CTranslate2Searcher(model))):
-        monkeypatch.setattr(searcher, "_engine_of_process", "")  # in one process for once
+        monkeypatch.setattr(search_engine, "_engine_of_process", "")  # in one process for once
         found.append([translator.translate(sentence, **search) for sentence in SENTENCES])
     return found[0], found[1]
 
@@ -44,7 +43,7 @@ def test_scores_are_log_probabilities_in_the_papers_form(
     model: Model, beam: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever it finds; at the limit its hypotheses have no end symbol."""
-    monkeypatch.setattr(searcher, "_engine_of_process", "")
+    monkeypatch.setattr(search_engine, "_engine_of_process", "")
     engine, scoring = CTranslate2Searcher(model), Translator(model)
     for sentence in SENTENCES:
         source = scoring.ids(sentence)
@@ -59,7 +58,7 @@ def test_scores_are_log_probabilities_in_the_papers_form(
 
 def test_attention_beside_ctranslate2_is_computed_on_one_thread(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     """The threads of CTranslate2 may be spinning."""
-    monkeypatch.setattr(searcher, "_engine_of_process", "")
+    monkeypatch.setattr(search_engine, "_engine_of_process", "")
     translator, threads = Translator(model, searcher=CTranslate2Searcher(model)), []
     weights = model.transformer.attention_weights
 

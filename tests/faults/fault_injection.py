@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from heedful import atomic_files
-from heedful.training import averaging, checkpoints, preparation
+from heedful.training import averaging, checkpoints
 from heedful.training.run_writer import RunWriter
 from heedful.training.trainer import Trainer
 from heedful.training.validation import Validation
@@ -128,7 +128,7 @@ class Phases:
 
     # Where a run can be, and the calls inside that count as events besides those of the disk.
     PLACES: tuple[tuple[str, Any, str], ...] = (
-        ("begin", preparation, "begin"),
+        ("begin", run_setup, "begin"),
         ("step", Trainer, "train_step"),
         ("validation", Validation, "run"),
         ("best", RunWriter, "save_best"),

@@ -92,7 +92,7 @@ def server(
         "first_sentence": first_sentence,
         "without": without,
     }
-    script = Path(__file__).parent / "faulty_server.py"
+    script = Path(__file__).parent / "unprotected_server.py"
     process = subprocess.Popen(
         [sys.executable, str(script), str(run), json.dumps(options)], stdout=subprocess.PIPE, text=True
     )

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 from fault_injection import count
-from random_models import brute_force, next_log_p, plain_greedy, random_model, random_sources
+from search_oracles import brute_force, next_log_p, plain_greedy, random_model, random_sources
 
 from heedful.config import BOS, EOS
 from heedful.data.batches import pad

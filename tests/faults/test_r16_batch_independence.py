@@ -10,7 +10,7 @@ import pytest
 from fault_injection import count
 
 import synthetic_tasks as tasks
-from heedful.decoding.kernels import Precision
+from heedful.decoding.projection_kernels import Precision
 from heedful.decoding.translator import Translation, Translator
 from heedful.engines.load import load
 from heedful.errors import MachineError

@@ -3,7 +3,7 @@
 import pytest
 
 from heedful.grammar import PHENOMENA, is_derivable
-from heedful.grammar.derivations import derivations
+from heedful.grammar.recognizer import derivations
 from heedful.grammar.sentence_pair import realise
 
 HAND_WRITTEN = {

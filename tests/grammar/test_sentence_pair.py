@@ -9,8 +9,8 @@ from functools import cache
 import pytest
 
 from heedful.grammar import PHENOMENA, SPLITS, SentencePair, assign_split, make_pair, pairs
-from heedful.grammar.derivations import derivations
 from heedful.grammar.nouns import NOUNS
+from heedful.grammar.recognizer import derivations
 from heedful.grammar.sentence_pair import realise
 from heedful.grammar.splits import is_unseen
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from log_probability_oracle import log_probabilities, sentences
+from reference_log_probabilities import log_probabilities, sentences
 
 from heedful.config import EOS
 from heedful.decoding.translator import Translator

@@ -10,24 +10,26 @@ from pathlib import Path
 import pytest
 
 from heedful.cli.main import main
-from heedful.lab import computed, variations
+from heedful.lab import computed_experiments, trained_experiments
 from heedful.lab.experiment import Bars, Curve, Curves, Experiment, Finding, Setting, _draw, report
 from heedful.lab.experiments import EXPERIMENTS
-from heedful.lab.trained import Trained
+from heedful.lab.variant_training import Trained
 
 matplotlib = pytest.importorskip("matplotlib")
 
 
-@pytest.mark.parametrize("experiment", [computed.scaling, computed.order, computed.shifts])
+@pytest.mark.parametrize(
+    "experiment", [computed_experiments.scaling, computed_experiments.order, computed_experiments.shifts]
+)
 def test_computed_experiments_confirm_their_claims(experiment: object, tmp_path: Path) -> None:
     assert experiment(Setting(tmp_path, quick=False)).held  # type: ignore[operator]
 
 
 def test_rotation_by_another_offset_is_detected(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The control: the same experiment can fail."""
-    rotation = computed._rotation
-    monkeypatch.setattr(computed, "_rotation", lambda k, d_model: rotation(k + 1, d_model))
-    assert not computed.shifts(Setting(tmp_path, quick=False)).held
+    rotation = computed_experiments._rotation
+    monkeypatch.setattr(computed_experiments, "_rotation", lambda k, d_model: rotation(k + 1, d_model))
+    assert not computed_experiments.shifts(Setting(tmp_path, quick=False)).held
 
 
 def test_the_list(capsys: pytest.CaptureFixture[str]) -> None:
@@ -64,20 +66,20 @@ def trained(name: str, nll: float, bleu: float = 10.0, parameters: int = 1, trai
 
 
 JUDGED = [
-    (variations._heads, [trained("1", 2.0), trained("4", 1.9), trained("16", 2.1)], True),
-    (variations._heads, [trained("1", 1.8), trained("4", 1.9), trained("16", 2.1)], False),
-    (variations._key_size, [trained("16", 1.0), trained("4", 1.1), trained("2", 1.2)], True),
-    (variations._key_size, [trained("16", 1.0), trained("4", 0.9), trained("2", 1.2)], False),
-    (variations._size, [trained("s", 2.0, parameters=1), trained("l", 1.0, parameters=2)], True),
-    (variations._size, [trained("s", 1.0, parameters=1), trained("l", 2.0, parameters=2)], False),
-    (variations._dropout, [trained("0", 2.0), trained("0.1", 1.9)], True),
-    (variations._dropout, [trained("0", 2.0), trained("0.1", 2.1)], False),
-    (variations._positions, [trained("s", 2.0), trained("l", 2.02)], True),
-    (variations._positions, [trained("s", 2.0), trained("l", 2.2)], False),
-    (variations._smoothing, [trained("0", 1.0, 10), trained("0.1", 1.1, 11)], True),
-    (variations._smoothing, [trained("0", 1.0, 10), trained("0.1", 0.9, 11)], False),
-    (variations._warmup, [trained("1", 2.0), trained("100", 1.0)], True),
-    (variations._warmup, [trained("1", 1.0), trained("100", 2.0)], False),
+    (trained_experiments._heads, [trained("1", 2.0), trained("4", 1.9), trained("16", 2.1)], True),
+    (trained_experiments._heads, [trained("1", 1.8), trained("4", 1.9), trained("16", 2.1)], False),
+    (trained_experiments._key_size, [trained("16", 1.0), trained("4", 1.1), trained("2", 1.2)], True),
+    (trained_experiments._key_size, [trained("16", 1.0), trained("4", 0.9), trained("2", 1.2)], False),
+    (trained_experiments._size, [trained("s", 2.0, parameters=1), trained("l", 1.0, parameters=2)], True),
+    (trained_experiments._size, [trained("s", 1.0, parameters=1), trained("l", 2.0, parameters=2)], False),
+    (trained_experiments._dropout, [trained("0", 2.0), trained("0.1", 1.9)], True),
+    (trained_experiments._dropout, [trained("0", 2.0), trained("0.1", 2.1)], False),
+    (trained_experiments._positions, [trained("s", 2.0), trained("l", 2.02)], True),
+    (trained_experiments._positions, [trained("s", 2.0), trained("l", 2.2)], False),
+    (trained_experiments._smoothing, [trained("0", 1.0, 10), trained("0.1", 1.1, 11)], True),
+    (trained_experiments._smoothing, [trained("0", 1.0, 10), trained("0.1", 0.9, 11)], False),
+    (trained_experiments._warmup, [trained("1", 2.0), trained("100", 1.0)], True),
+    (trained_experiments._warmup, [trained("1", 1.0), trained("100", 2.0)], False),
 ]
 
 
@@ -105,7 +107,7 @@ def texts(figure: Curves | Bars, path: Path) -> list[str]:
 
 
 def test_categories_are_bars_with_their_names_and_values(tmp_path: Path) -> None:
-    found = computed.order(Setting(tmp_path, quick=True))
+    found = computed_experiments.order(Setting(tmp_path, quick=True))
     assert isinstance(found.figure, Bars)
     written = texts(found.figure, tmp_path)
     assert {"without", "with sinusoids", found.figure.x_label, found.figure.y_label} <= set(written)
@@ -134,7 +136,7 @@ def test_head_counts_divide_d_model(tmp_path: Path) -> None:
 
 
 def test_every_axis_of_computed_experiments_has_a_title(tmp_path: Path) -> None:
-    for experiment in (computed.scaling, computed.order, computed.shifts):
+    for experiment in (computed_experiments.scaling, computed_experiments.order, computed_experiments.shifts):
         figure = experiment(Setting(tmp_path, quick=True)).figure
         assert {figure.x_label, figure.y_label} <= set(texts(figure, tmp_path))
         assert min(len(figure.x_label), len(figure.y_label)) > 3  # words, not a lone symbol

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful.serving.file_formats import EXTENSIONS, read_document
-from heedful.serving.html_splitter import split_html
+from heedful.serving.html_chunking import split_html
 from heedful.serving.requests import RequestError
 
 

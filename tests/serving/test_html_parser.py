@@ -15,7 +15,7 @@ from heedful.errors import InputError
 from heedful.serving.documents import HtmlDocument
 from heedful.serving.html_parser import parse_html
 from heedful.serving.inline_markup import AlignedText, Node, Run, Word
-from heedful.text.segmentation import Segment
+from heedful.text.text_segments import Segment
 
 
 def runs(html: str) -> list[str]:

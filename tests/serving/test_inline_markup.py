@@ -14,7 +14,7 @@ from heedful.serving.html_parser import parse_html
 from heedful.serving.inline_markup import AlignedText, Run, Word, restore
 from heedful.serving.word_alignment import _weaken_mismatched_weights as like_with_like
 from heedful.serving.word_alignment import align_words
-from heedful.text.segmentation import Segment
+from heedful.text.text_segments import Segment
 
 
 def words(text: str) -> list[tuple[int, int]]:

@@ -11,7 +11,7 @@ import pytest
 from heedful.errors import InputError
 from heedful.serving.file_formats import read_document
 from heedful.serving.html_parser import parse_html
-from heedful.text.segmentation import segment_text
+from heedful.text.text_segments import segment_text
 
 PARTS = (
     *(" ", "\t", "\n", " \n", "\r", ".", "。", ")", ". ", ".)", "-", "1", "1:", "00:00:01,0", "{\\", "'", "&", "\0"),

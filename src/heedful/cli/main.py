@@ -66,9 +66,9 @@ def run(parsed: argparse.Namespace) -> None:
     elif parsed.command == "serve":
         from heedful.cli.serve import serve as command
     elif parsed.command == "export":
-        from heedful.cli.export import export as command
+        from heedful.cli.export_import import export as command
     elif parsed.command == "import":
-        from heedful.cli.export import import_model as command
+        from heedful.cli.export_import import import_model as command
     elif parsed.command == "lab":
         from heedful.cli.lab import lab as command
     elif parsed.command == "treebank":

@@ -7,7 +7,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from heedful.decoding.kernels import Precision
+from heedful.decoding.projection_kernels import Precision
 from heedful.decoding.translator import Translator
 from heedful.engines.choice import Choice, Use
 from heedful.engines.load import load_all

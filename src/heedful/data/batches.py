@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from heedful.config import BOS, PAD
-from heedful.data.lengths import Numbers, shapes
+from heedful.data.length_buckets import Numbers, shapes
 from heedful.data.store import Ids, Store
 from heedful.data.token_budget import bucket_boundaries
 from heedful.errors import CorpusError

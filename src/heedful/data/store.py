@@ -19,12 +19,12 @@ import numpy.typing as npt
 
 from heedful.atomic_files import holds_only, new_directory, read_at_most
 from heedful.config import EOS, DataConfig
-from heedful.data.lengths import Chunk, LengthBuckets, Lengths, length_buckets, write_order
-from heedful.deserialization import require_format_version
+from heedful.data.length_buckets import Chunk, LengthBuckets, Lengths, length_buckets, write_order
 from heedful.errors import CorpusError
 from heedful.formatting import plural
 from heedful.text.corpus import Pair, clean
 from heedful.text.tokenizer import Tokenizer
+from heedful.typed_dataclasses import require_format_version
 
 Ids = npt.NDArray[np.integer[Any]]
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from heedful.data.lengths import LengthBuckets, Numbers
+from heedful.data.length_buckets import LengthBuckets, Numbers
 
 
 def batch_boundaries(lengths: Sequence[int], counts: Sequence[int], batch_tokens: int) -> list[int]:

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from heedful.decoding import weights
-from heedful.decoding.kernels import MakeProjection, Precision, Projection, projections
+from heedful.decoding.projection_kernels import MakeProjection, Precision, Projection, projections
 from heedful.decoding.weights import Norm
 from heedful.model.layers import DecoderLayer
 from heedful.model.transformer import Transformer

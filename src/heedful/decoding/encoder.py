@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from heedful.decoding import weights
-from heedful.decoding.kernels import MakeProjection, Precision, projections
+from heedful.decoding.projection_kernels import MakeProjection, Precision, projections
 from heedful.decoding.weights import Norm
 from heedful.model.attention import attention
 from heedful.model.layers import EncoderLayer

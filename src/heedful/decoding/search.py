@@ -18,8 +18,8 @@ import torch
 from heedful.config import BOS, EOS
 from heedful.data.batches import pad
 from heedful.decoding.cache import DecoderCache
+from heedful.decoding.inference_model import SearchModel
 from heedful.decoding.likeliest import likeliest
-from heedful.decoding.search_model import SearchModel
 from heedful.model.transformer import Transformer
 
 # Sentences enter and leave by an eighth of the batch: the encoder gets a batch, and the cache is rarely copied.

@@ -14,17 +14,17 @@ import torch
 from heedful.config import BOS, EOS
 from heedful.data.batches import assemble
 from heedful.data.token_budget import batches_by_length
-from heedful.decoding.kernels import Precision
 from heedful.decoding.likelihood import log_likelihoods
+from heedful.decoding.projection_kernels import Precision
 from heedful.decoding.search import Hypothesis
-from heedful.decoding.searcher import NOT_NUMBERS, OwnSearcher, Searcher
+from heedful.decoding.search_engine import NOT_NUMBERS, OwnSearcher, Searcher
 from heedful.devices import preserved_torch_state
 from heedful.errors import InputError, ModelError, UsageError
 from heedful.model.transformer import AttentionWeights
 from heedful.storage.model_directory import Model
 from heedful.text.corpus import clean
-from heedful.text.segmentation import SegmentedText, by_rank, segment_text
 from heedful.text.text_files import check_text, one_line
+from heedful.text.text_segments import SegmentedText, by_rank, segment_text
 
 log = logging.getLogger("heedful")
 

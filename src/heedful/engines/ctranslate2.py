@@ -10,7 +10,7 @@ import torch
 
 from heedful.config import EOS
 from heedful.decoding.search import Hypothesis, length_penalty
-from heedful.decoding.searcher import claim_process
+from heedful.decoding.search_engine import claim_process
 from heedful.interop.ctranslate2_export import write_ctranslate2
 from heedful.storage.model_directory import Model
 

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
-from heedful.decoding.kernels import Precision
+from heedful.decoding.projection_kernels import Precision
 from heedful.decoding.translator import Translator
 from heedful.devices import pick_device
 from heedful.engines.choice import Choice, Use, choose_engine

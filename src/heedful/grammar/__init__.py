@@ -42,8 +42,8 @@ english_morphology; abstract_syntax, german_realisation and english_realisation;
 relative_clauses and sentences (generation); phenomena, sentence_pair, splits; derivations (analysis by search).
 """
 
-from heedful.grammar.derivations import is_derivable
 from heedful.grammar.phenomena import PHENOMENA
+from heedful.grammar.recognizer import is_derivable
 from heedful.grammar.sentence_pair import SentencePair, make_pair
 from heedful.grammar.splits import SPLITS, assign_split, pairs
 

@@ -17,7 +17,6 @@ from torch import Tensor
 
 from heedful.atomic_files import read_at_most
 from heedful.config import BOS, EOS, PAD, DecodingConfig, ModelConfig
-from heedful.deserialization import build_dataclass
 from heedful.errors import ConfigError, ModelError
 from heedful.interop.export_constraints import SUPPRESSED_TOKENS
 from heedful.interop.marian_export import (
@@ -36,6 +35,7 @@ from heedful.model.embeddings import sinusoids
 from heedful.model.transformer import Transformer
 from heedful.storage.model_directory import Model, TextFacts, read_tensors, require_size, with_weights
 from heedful.text.tokenizer import Tokenizer
+from heedful.typed_dataclasses import build_dataclass
 
 _MAX_JSON_BYTES = 50_000_000  # enough for a vocabulary of a million tokens
 # Redundant tensors that a file may contain: copies of the tied embedding, and sinusoids.

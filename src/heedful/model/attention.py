@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from heedful.config import ModelConfig
 from heedful.model.dropout import dropout as apply_dropout
-from heedful.model.linear import Linear
+from heedful.model.mixed_precision_layers import Linear
 
 # Up to this T × S the plain formula beats the block-wise kernels on a CPU (docs/results/experiments.md).
 _LONGEST_PLAIN, _LONGEST_PLAIN_BF16 = 96 * 96, 256 * 256

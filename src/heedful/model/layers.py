@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from heedful.config import ModelConfig
 from heedful.model.attention import MultiHeadAttention
 from heedful.model.dropout import dropout
-from heedful.model.linear import LayerNorm, Linear
+from heedful.model.mixed_precision_layers import LayerNorm, Linear
 
 
 class FeedForward(nn.Module):

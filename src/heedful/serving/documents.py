@@ -9,7 +9,7 @@ from heedful.decoding.translator import Translator
 from heedful.serving.html_parser import parse_html
 from heedful.serving.inline_markup import AlignedText, Run, restore
 from heedful.serving.word_alignment import join_aligned, needs_alignment, whole
-from heedful.text.segmentation import Segment, SegmentedText
+from heedful.text.text_segments import Segment, SegmentedText
 
 
 class Document(Protocol):

@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from heedful.serving.html_splitter import split_html
+from heedful.serving.html_chunking import split_html
 from heedful.serving.requests import RequestError
 from heedful.text.sentence_splitting import split_sentences
 

@@ -19,7 +19,7 @@ from heedful.serving.served_model import ServedModel
 from heedful.serving.word_alignment import align_words
 from heedful.text.language_detection import detect as detect_language
 from heedful.text.languages import language_name
-from heedful.text.segmentation import by_rank
+from heedful.text.text_segments import by_rank
 from heedful.views.attention_page import attended, attention_page
 
 AUTO = "auto"

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from heedful.decoding.translator import Translator
 from heedful.serving.inline_markup import FAINT, AlignedText, Run, Span, Word
-from heedful.text.segmentation import Segment, SegmentedText
+from heedful.text.text_segments import Segment, SegmentedText
 from heedful.views.word_attention import group_tokens, word_weights
 
 

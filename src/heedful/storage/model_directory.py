@@ -19,7 +19,6 @@ from torch import Tensor
 from heedful.atomic_files import new_directory, read_at_most
 from heedful.config import DataConfig, DecodingConfig, ModelConfig
 from heedful.data.store import Store
-from heedful.deserialization import build_dataclass, require_format_version
 from heedful.errors import ConfigError, InputError, ModelError
 from heedful.model.transformer import Transformer
 from heedful.storage.file_names import CONFIG, MANIFEST, MODEL_FILES, TOKENIZER, WEIGHTS
@@ -28,6 +27,7 @@ from heedful.storage.ownership import may_replace
 from heedful.text.language_detection import LINES, profile
 from heedful.text.sentence_splitting import split_sentences
 from heedful.text.tokenizer import Tokenizer
+from heedful.typed_dataclasses import build_dataclass, require_format_version
 from heedful.version import __version__
 
 FORMAT_VERSION = 1  # of config.json; increased when older versions cannot read the new format

@@ -9,7 +9,6 @@ from pathlib import Path
 import torch
 
 from heedful.atomic_files import discard, disk_message, free_bytes, holds_only, new_directory, read_at_most
-from heedful.deserialization import build_dataclass, require_format_version
 from heedful.errors import CheckpointError, MachineError
 from heedful.model.transformer import Transformer
 from heedful.storage.file_names import CHECKPOINT_FILES, MANIFEST, OPTIMIZER, STATE, WEIGHTS
@@ -18,6 +17,7 @@ from heedful.storage.model_directory import read_tensors, write_tensors
 from heedful.storage.run_directory import RunDirectory
 from heedful.training.optimizer import Optimizers, load_state_tensors, state_tensors
 from heedful.training.progress import Progress
+from heedful.typed_dataclasses import build_dataclass, require_format_version
 
 FORMAT_VERSION = 1  # of state.json
 

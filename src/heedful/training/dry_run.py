@@ -11,7 +11,7 @@ import torch
 
 from heedful import recipes
 from heedful.config import ModelConfig, Recipe, TrainingConfig
-from heedful.data.lengths import LengthBuckets, shapes
+from heedful.data.length_buckets import LengthBuckets, shapes
 from heedful.data.store import Store
 from heedful.data.token_budget import bucket_boundaries
 from heedful.devices import cores, pick_device, preserved_torch_state
@@ -21,7 +21,7 @@ from heedful.storage.file_names import TRAINING
 from heedful.storage.model_directory import Model
 from heedful.storage.run_directory import RunDirectory
 from heedful.text.tokenizer import Tokenizer
-from heedful.training import autoconfig, hardware, preparation
+from heedful.training import autoconfig, hardware, run_setup
 from heedful.training.autoconfig import CorpusSize
 from heedful.training.display import print_status
 from heedful.training.estimate import ASSUMED_LENGTH, BatchShape, BatchShapes, Estimate, estimate, smaller_batch
@@ -77,8 +77,8 @@ def plan(settings: Settings, out: Path | None, device: torch.device) -> Plan:
     """Plan what `heedful train` would do: from an existing run, from complete settings, or by reading the text."""
     if out is not None and RunDirectory(out).config.is_file():
         return _plan_of_run(RunDirectory(out.absolute()), settings)
-    initial_model = preparation.open_initial_model(settings)
-    settings = preparation.with_initial_model(settings, initial_model)
+    initial_model = run_setup.open_initial_model(settings)
+    settings = run_setup.with_initial_model(settings, initial_model)
     some = autoconfig.choose(settings, CorpusSize(10_000, 200_000), gpu=device.type == "cuda")
     recipes.build(autoconfig.apply(settings, some))  # reports invalid values before any text is read
     left = [(choice.section, choice.key) for choice in some]
@@ -100,7 +100,7 @@ def plan(settings: Settings, out: Path | None, device: torch.device) -> Plan:
 
 def _missing(settings: Settings) -> tuple[Path, ...]:
     files: list[Path] = []
-    for corpus in preparation.corpora(settings):
+    for corpus in run_setup.corpora(settings):
         files += corpus.files()
     tokenizer = settings.get("data", {}).get("tokenizer")
     files += [Path(tokenizer)] if tokenizer else []
@@ -110,7 +110,7 @@ def _missing(settings: Settings) -> tuple[Path, ...]:
 def _plan_of_run(run: RunDirectory, settings: Settings) -> Plan:
     old = run.recipe()
     recipe = recipes.build(recipes.merged(recipes.as_settings(old), settings))
-    preparation.require_same(run, old, recipe)
+    run_setup.require_same(run, old, recipe)
     model = replace(recipe.model, vocab_size=Tokenizer.read(run.tokenizer).vocab_size)
     return Plan(recipe, model, Store(run.data / TRAINING).buckets)
 
@@ -119,7 +119,7 @@ def _plan_of_text(settings: Settings, initial_model: Model | None, device: torch
     """Prepare the run in a temporary directory."""
     with TemporaryDirectory(prefix="heedful-") as directory:
         run = RunDirectory(Path(directory) / "run")
-        prepared = preparation.begin(run, settings, device, print_status, initial_model=initial_model)
+        prepared = run_setup.begin(run, settings, device, print_status, initial_model=initial_model)
         model = replace(prepared.recipe.model, vocab_size=prepared.tokenizer.vocab_size)
         return Plan(prepared.recipe, model, prepared.train.buckets, tuple(map(str, prepared.choices)))
 

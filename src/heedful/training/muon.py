@@ -2,7 +2,7 @@
 
 The update is that of `torch.optim.Muon` with weight_decay=0 and adjust_lr_fn="match_rms_adamw", the oracle in the
 tests. Here matrices of the same shape are orthogonalised together, which is faster for small models
-(benchmarks/optimizers.py).
+(benchmarks/muon_speed.py).
 """
 
 from __future__ import annotations

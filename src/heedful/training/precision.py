@@ -1,7 +1,7 @@
 """Mixed precision: its automatic choice, the data type of the activations, and the loss scaler that fp16 needs.
 
 Weights, their gradients and the optimizer state are always float32. bf16 and fp16 are the types of the activations:
-every layer converts its weights when it uses them (model/linear.py).
+every layer converts its weights when it uses them (model/mixed_precision_layers.py).
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from heedful.recipes import Settings
 from heedful.storage.model_directory import TextFacts
 from heedful.storage.run_directory import RunDirectory, open_model
 from heedful.text.tokenizer import Tokenizer
-from heedful.training import averaging, checkpoints, preparation
+from heedful.training import averaging, checkpoints, run_setup
 from heedful.training.autoconfig import from_preset
 from heedful.training.data_checks import with_checked_codes
 from heedful.training.display import print_status
@@ -33,9 +33,9 @@ from heedful.training.distributed import ProcessGroup, process_group
 from heedful.training.lock import locked
 from heedful.training.memory_errors import memory_errors
 from heedful.training.precision import AUTO
-from heedful.training.preparation import Prepared
 from heedful.training.progress import Progress
 from heedful.training.run_log import RunLog, read_log
+from heedful.training.run_setup import Prepared
 from heedful.training.run_writer import RunWriter
 from heedful.training.schedule import dropout_share
 from heedful.training.trainer import Trainer
@@ -137,11 +137,11 @@ def _prepare(run: RunDirectory, settings: Settings, processes: ProcessGroup) -> 
     """Read the text and clean up in the main process; the other processes then read what it wrote."""
     if not processes.is_main:
         processes.barrier()
-        return preparation.resume(run, settings)
+        return run_setup.resume(run, settings)
     if run.config.is_file():
-        prepared = preparation.resume(run, settings)
+        prepared = run_setup.resume(run, settings)
     else:
-        prepared = preparation.begin(run, settings, processes.device, print_status, processes.world_size)
+        prepared = run_setup.begin(run, settings, processes.device, print_status, processes.world_size)
         for choice in prepared.choices:
             print_status(f"chosen: {choice}")
     with disk_errors(run.checkpoints):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.text.segmentation import SegmentedText, by_rank, segment_text
+from heedful.text.text_segments import SegmentedText, by_rank, segment_text
 
 
 def encode(text: str) -> list[int]:

@@ -1,6 +1,6 @@
 """Compare the quality of bf16 and float32 training: equal steps, several seeds, the demo and a short Multi30k recipe.
 
-python benchmarks/precision.py --out runs/precision [--data-root DIR] [--seeds 1 2 3] [--threads 2]
+python benchmarks/bf16_quality.py --out runs/precision [--data-root DIR] [--seeds 1 2 3] [--threads 2]
 
 Without --data-root only the demo is trained. Unfinished runs in --out are resumed, finished ones are kept, so the
 script can be stopped at any time. It writes docs/results/performance-precision.json, which
@@ -14,8 +14,8 @@ import statistics
 from pathlib import Path
 from typing import Any
 
+from benchmark_tables import DOCS, Table, measured, write
 from decoding_speed import versions
-from markdown_tables import DOCS, Table, measured, write
 
 import heedful
 from heedful.demo import SETTINGS as DEMO

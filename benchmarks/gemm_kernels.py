@@ -1,6 +1,8 @@
-"""Matrix products of search: which kernel is fastest, by rows and shape (for src/heedful/decoding/kernels.py).
+"""Compare kernels for the matrix products of search, by rows and shape.
 
-python benchmarks/kernels.py [--threads 2] [--repetitions 25] [--precision fp32 bf16]
+The table in src/heedful/decoding/projection_kernels.py rests on it.
+
+python benchmarks/gemm_kernels.py [--threads 2] [--repetitions 25] [--precision fp32 bf16]
 
 Kernels take turns, and the shortest time of each counts: on a machine with other work only that one means something.
 """
@@ -17,7 +19,7 @@ import torch.nn.functional as F
 from processor import described
 from torch import Tensor
 
-from heedful.decoding.kernels import PackedProjection, packed_from, packed_operators, processor
+from heedful.decoding.projection_kernels import PackedProjection, packed_from, packed_operators, processor
 
 SHAPES = ((192, 192), (192, 576), (192, 768), (768, 192), (192, 4_600), (512, 512), (512, 2_048), (512, 16_000))
 ROWS = (1, 4, 8, 16, 32, 64, 256, 1_024)

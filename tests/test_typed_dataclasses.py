@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from heedful.deserialization import build_dataclass, check_type, require_format_version
 from heedful.errors import ModelError
+from heedful.typed_dataclasses import build_dataclass, check_type, require_format_version
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Matrix products of search, and the table that assigns a kernel to each.
 
 A kernel follows from the processor and the shape alone, never from a timing at run time, so that the same machine
-always gives the same translations. `benchmarks/kernels.py` measured the table.
+always gives the same translations. `benchmarks/gemm_kernels.py` measured the table.
 """
 
 from __future__ import annotations

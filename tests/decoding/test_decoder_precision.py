@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 import torch
-from random_models import random_model, random_sources
+from search_oracles import random_model, random_sources
 
 from heedful.config import BOS
 from heedful.data.batches import pad
 from heedful.decoding.cache import DecoderCache
-from heedful.decoding.kernels import Precision
-from heedful.decoding.search_model import SearchModel
+from heedful.decoding.inference_model import SearchModel
+from heedful.decoding.projection_kernels import Precision
 
 
 def test_the_decoder_of_a_model_in_double_stays_double() -> None:

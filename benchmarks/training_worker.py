@@ -1,6 +1,6 @@
 """Run one toolkit in its own process: read requests as JSON lines and answer each with a JSON line.
 
-python benchmarks/worker.py NAME PRECISION TASK THREADS
+python benchmarks/training_worker.py NAME PRECISION TASK THREADS
 
     {"what": "about"}                        package version, number of parameters
     {"what": "time", "batches": [0, 1, 2]}   seconds per update on each of these batches

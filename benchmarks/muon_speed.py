@@ -1,4 +1,4 @@
-"""Time one update of Muon: torch.optim.Muon, and heedful's in float32 and bf16. python benchmarks/optimizers.py
+"""Time one update of Muon: torch.optim.Muon, and heedful's in float32 and bf16. python benchmarks/muon_speed.py
 
 Every round times each optimizer once, in turn, so that a disturbance hits all of them. Medians are printed.
 """

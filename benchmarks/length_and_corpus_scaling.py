@@ -1,7 +1,7 @@
 """Scaling: cost of a training step by sentence length, and of preparation by corpus size.
 
-python benchmarks/scaling.py [all | lengths | corpus] [--pairs 10000 100000 …] [--threads 2] [--quick]
-python benchmarks/scaling.py draw       redraw the figures from docs/results/performance-growth.json
+python benchmarks/length_and_corpus_scaling.py [all | lengths | corpus] [--pairs 10000 100000 …] [--threads 2] [--quick]
+python benchmarks/length_and_corpus_scaling.py draw       redraw the figures from docs/results/performance-growth.json
 
 Every value is measured in a fresh process. The corpus repeats blocks of the built-in pair with a running number in each
 line, so that ten million distinct pairs can be written in a minute. Writes
@@ -24,8 +24,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from benchmark_tables import DOCS, Table, measured, write
 from decoding_speed import versions
-from markdown_tables import DOCS, Table, measured, write
 
 OUT = DOCS / "performance-growth.json"
 LENGTHS = (64, 128, 256, 512, 1024, 2048)
@@ -33,11 +33,11 @@ STEP_TOKENS, STEP_PRESET, STEP_VOCABULARY = 4_096, "small", 8_000
 BLOCK = 20_000  # distinct pairs of the grammar; running numbers make the repetitions distinct
 MIB = 2**20
 GOAL_PAIRS, GOAL_FIRST_STEP = 500_000, 5.0  # a minute; seconds
-PHASES = {  # parts of `preparation.begin`: wrapped function → name in the table
+PHASES = {  # parts of `run_setup.begin`: wrapped function → name in the table
     "heedful.text.corpus.Corpus.count": "counting",
-    "heedful.training.preparation.learn": "learning the tokenizer",
+    "heedful.training.run_setup.learn": "learning the tokenizer",
     "heedful.text.corpus.Corpus.digest": "digest",
-    "heedful.training.preparation.write_store": "tokenizing and storing",
+    "heedful.training.run_setup.write_store": "tokenizing and storing",
 }
 
 
@@ -140,13 +140,13 @@ def prepare(directory: str, threads: int) -> dict[str, Any]:
     from heedful.allocator import keep_memory
     from heedful.devices import pick_device
     from heedful.storage.run_directory import RunDirectory
-    from heedful.training import preparation
+    from heedful.training import run_setup
 
     keep_memory()
     spent = {name: watched(path) for path, name in PHASES.items()}
     before, begin = most_resident(), time.perf_counter()
     run = RunDirectory(Path(directory) / "run")
-    preparation.begin(run, settings(Path(directory), threads), pick_device("cpu"), lambda _: None)
+    run_setup.begin(run, settings(Path(directory), threads), pick_device("cpu"), lambda _: None)
     return {
         "seconds": time.perf_counter() - begin,
         "phases": {name: sum(seconds) for name, seconds in spent.items()},

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from heedful.decoding import searcher as searcher_module
+from heedful.decoding import search_engine as searcher_module
 from heedful.decoding.encoder import SearchEncoder
-from heedful.decoding.searcher import OwnSearcher
+from heedful.decoding.search_engine import OwnSearcher
 from heedful.model.transformer import Memory
 from heedful.storage.model_directory import Model
 

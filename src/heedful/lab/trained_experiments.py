@@ -6,7 +6,7 @@ from math import exp
 
 from heedful.formatting import plural
 from heedful.lab.experiment import Curve, Curves, Finding, Setting
-from heedful.lab.trained import Settings, Trained, Verdict, bleu_on_test, compared, judged, variants
+from heedful.lab.variant_training import Settings, Trained, Verdict, bleu_on_test, compared, judged, variants
 
 
 def _best(found: list[Trained]) -> Trained:

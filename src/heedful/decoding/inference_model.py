@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from heedful.decoding.decoder import SearchDecoder
 from heedful.decoding.encoder import SearchEncoder
-from heedful.decoding.kernels import Precision
+from heedful.decoding.projection_kernels import Precision
 from heedful.model.transformer import Transformer
 
 

@@ -8,9 +8,9 @@ from typing import Protocol
 
 import torch
 
-from heedful.decoding.kernels import Precision, require
+from heedful.decoding.inference_model import SearchModel
+from heedful.decoding.projection_kernels import Precision, require
 from heedful.decoding.search import Hypothesis, beam_search
-from heedful.decoding.search_model import SearchModel
 from heedful.errors import ModelError, UsageError
 from heedful.storage.model_directory import Model
 

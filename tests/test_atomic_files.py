@@ -468,6 +468,26 @@ for turn in range(200):
     assert [path for path in tmp_path.iterdir() if not atomic_files.is_empty(path)] == [final]
 
 
+@pytest.mark.parametrize("write", [atomic_files.new_file, discard])
+def test_a_missing_parent_is_said_at_once(tmp_path, write):
+    """And not taken for a directory that another process has just removed."""
+    with (
+        pytest.raises(UsageError, match="none/final: No such file or directory"),
+        write(tmp_path / "none" / "final"),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("kind", ["pipe", "directory"])
+def test_only_plain_files_are_replaced_by_files(tmp_path, kind):
+    path = tmp_path / "final"
+    os.mkfifo(path) if kind == "pipe" else path.mkdir()
+    with pytest.raises(UsageError, match="is not a plain file"):
+        write_durably(path, b"new")
+    assert (path.is_fifo(), path.is_dir()) == (kind == "pipe", kind == "directory")
+    assert list(tmp_path.iterdir()) == [path]
+
+
 def test_an_empty_directory_of_the_users_stays(tmp_path):
     for name in (".unfinished-final", ".unfinished-other"):
         (tmp_path / name).mkdir()

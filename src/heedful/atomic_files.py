@@ -109,6 +109,8 @@ def new_file(path: Path, needed: int | None = None) -> Iterator[Path]:
     path = Path(os.path.abspath(path))
     if path.is_symlink():
         raise UsageError(f"{path} is a symbolic link, which heedful does not replace. Give the file itself.")
+    if path.exists() and not path.is_file():  # renaming would replace a pipe or a device
+        raise UsageError(f"{path} is not a plain file, and heedful replaces only plain files. Choose another name.")
     with disk_errors(path, needed), _workspace(path) as space:
         beside = space / path.name
         old = path.stat() if path.is_file() else None
@@ -153,11 +155,10 @@ def _take_workspace(space: Path, final: Path) -> tuple[int, bool]:
     An empty directory may be the user's: it is used, but not removed.
     """
     while True:
+        held: set[str] | None = None
+        is_new = _make(space)  # outside the block below: where the parent is missing there is nothing to try again
         with suppress(FileNotFoundError):  # the process that had it has just removed it: try again
-            held: set[str] | None = None
-            try:
-                space.mkdir()
-            except FileExistsError:
+            if not is_new:
                 held = _names_in(space)  # listed once: another process may add or remove its marker at any moment
             if held and _MARKER not in held:
                 raise UsageError(f"{space} is in the way, and heedful did not write it. Move or remove it.")
@@ -165,6 +166,15 @@ def _take_workspace(space: Path, final: Path) -> tuple[int, bool]:
                 raise UsageError(f"Another process is writing {final}. Wait until it ends, or choose another name.")
             _clear(space, final)
             return descriptor, held == set()
+
+
+def _make(space: Path) -> bool:
+    """Make a directory. Return whether it is new."""
+    try:
+        space.mkdir()
+    except FileExistsError:
+        return False
+    return True
 
 
 def _names_in(space: Path) -> set[str]:

@@ -14,9 +14,9 @@ from fault_injection import Phases, count, forked
 from tiny_runs import continued, end_of
 
 import synthetic_tasks as tasks
+from heedful import locks
 from heedful.cli.main import main
 from heedful.storage.ownership import marker_bytes
-from heedful.training import lock
 
 pytestmark = pytest.mark.faults
 
@@ -100,7 +100,7 @@ def test_a_marker_without_a_holder_is_not_a_lock(reference: Path, settings: dict
 
 
 def test_control_without_the_lock(settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lock.fcntl, "flock", lambda *_: None)
+    monkeypatch.setattr(locks.fcntl, "flock", lambda *_: None)
     path = tmp_path / "run"
     first = Trainer(path, settings, ("save", 2, 8))
     try:

@@ -4,8 +4,8 @@ make bench, or: python benchmarks/training_speed.py [--rounds 5] [--data-root DI
 
 Every contender runs in float32 and in bf16, so that peers are measured as they come and at the same precision.
 
-Each contender is a process of its own (benchmarks/training_worker.py). A round gives every contender the same batches, one
-contender after the other, in an order that changes from round to round; what is compared are medians over rounds.
+Each contender is a process of its own (benchmarks/training_worker.py). A round gives every contender the same batches,
+one contender after the other, in an order that changes from round to round; what is compared are medians over rounds.
 With --data-root the batches are Multi30k's, otherwise the built-in language pair's. Writes
 docs/results/performance.json, from which benchmarks/performance_page.py makes the page and the figure.
 """

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from heedful.config import EOS, DecodingConfig, ModelConfig
+from heedful.decoding import projection_kernels
 from heedful.model.transformer import Transformer
 from heedful.storage.model_directory import Model, TextFacts, write_model
 from heedful.text.corpus import Corpus

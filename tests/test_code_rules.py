@@ -26,7 +26,7 @@ PACKAGES = (
         "errors",
         "version",
         "formatting",
-        "deserialization",
+        "typed_dataclasses",
         "config",
         "presets",
         "recipes",

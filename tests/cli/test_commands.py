@@ -18,6 +18,7 @@ import safetensors.numpy
 
 import heedful as api
 import synthetic_tasks as tasks
+from heedful.decoding import search_engine
 from synthetic_tasks import Program
 
 LINES = ["a b c", "", "h g f e d", "b", "   ", "c c c c c c c c"]

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from heedful.config import DecodingConfig
+from heedful.decoding import search_engine
 from heedful.decoding.translator import Translation, Translator
 from heedful.storage.model_directory import Model
 

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from heedful import atomic_files
-from heedful.training import averaging, checkpoints
+from heedful.training import averaging, checkpoints, run_setup
 from heedful.training.run_writer import RunWriter
 from heedful.training.trainer import Trainer
 from heedful.training.validation import Validation

@@ -42,6 +42,7 @@ def forked(work: Callable[[], int | None], log: Path) -> int:
         code = 99
         try:
             signal.alarm(_LONGEST_CHILD)
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell job ignores it
             sys.stdout = sys.stderr = log.open("a", buffering=1, encoding="utf-8")
             code = work() or 0
         except BaseException:

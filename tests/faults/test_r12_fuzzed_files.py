@@ -155,7 +155,8 @@ def test_control_without_checks(run: RunDirectory, kind: str, tmp_path: Path, mo
         monkeypatch.setattr(model_directory, "read_tensors", lambda path, _: safetensors.torch.load_file(path))
     elif kind == "checkpoint":
         unchecked = asdict(checkpoints.Progress())
-        monkeypatch.setattr(checkpoints, "build_dataclass", lambda _, values: SimpleNamespace(**{**unchecked, **values}))
+        unchecked_progress = lambda _, values: SimpleNamespace(**{**unchecked, **values})  # noqa: E731
+        monkeypatch.setattr(checkpoints, "build_dataclass", unchecked_progress)
     else:
         monkeypatch.setattr(recipes, "check_type", lambda value, *_: value)
     log = tmp_path / "log.txt"

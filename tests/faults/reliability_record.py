@@ -23,18 +23,18 @@ ROWS = {
     "R2": ("`kill -9`", "during saves, steps, validations, pruning, averaging and preparation"),
     "R3": ("crash at every I/O call", "while saving, pruning and replacing a model"),
     "R4": ("disk full", "ENOSPC at every write, EFBIG from the kernel"),
-    "R5": ("truncated checkpoint", "falls back with one warning; exit code 3 if none is valid"),
+    "R5": ("truncated checkpoint", "falls back to an older checkpoint with one warning; exit code 3 if none is valid"),
     "R6": ("bit flips", "flipped bits and zeroed pages in every file of a checkpoint are detected"),
     "R7": ("two trainers on one run", "the second start is rejected; a killed trainer frees its lock"),
     "R8": ("NaN or Inf", "in the loss or a gradient: stops before the update, or skips it"),
     "R9": ("SIGTERM, SIGINT", "at random times: saves, exits, and resumes bit for bit"),
-    "R10": ("numerical drift", "golden loss curve: identical twice, within 1e-4 of the record"),
-    "R11": ("malicious files", "valid digests: no code runs, typed error, bounded time and memory"),
+    "R10": ("numerical drift", "two runs have identical losses, within 1e-4 of the recorded golden curve"),
+    "R11": ("malicious files", "with valid digests: no code runs, typed error, bounded time and memory"),
     "R12": ("format fuzz", "mutated files with valid digests raise only heedful's errors"),
     "R13": ("Unicode", "tokenizer round trips over all planes; lone surrogates rejected"),
     "R14": ("bad text files", "empty, BOM, CRLF, not UTF-8, 10 MB line, unequal sides, blank lines"),
     "R15": ("search errors", "beam search against brute force; beam 1 = greedy; cache = recomputation"),
-    "R16": ("batch independence", "sentences translate the same alone and in random batches"),
+    "R16": ("batch independence", "a sentence has the same translation alone and in random batches"),
     "R17": (
         "malformed HTTP",
         "mutated requests over raw sockets, and the OpenAPI fuzzer: no status ≥ 500, healthy afterwards",
@@ -49,35 +49,35 @@ ROWS = {
     ),
     "R20": (
         "slow and disconnecting clients",
-        "one byte per second, silence, unread responses, disconnects: closed in time, no leaked descriptors",
+        "one byte per second, silence, unread responses, disconnects: closed in time, no leaked file descriptors",
     ),
     "R21": ("shutdown", "SIGTERM under load: all open requests answered, exit code 0"),
     "R22": ("soak", "no mixed-up responses, memory growth ≤ 5 %"),
     "R23": (
         "user files",
-        "`--out` at user files, failed and killed starts, foreign locks, markers and links: nothing is lost",
+        "`--out` pointing at user files, failed and killed starts, foreign locks, markers and links: nothing is lost",
     ),
     "R24": (
         "event-loop stalls",
         "nested multipart, deep JSON, 1 MB of form fields, 10,000-character words, 5,000 lines: "
-        "`/health` answers within 250 ms at night (2 s on every change), no status ≥ 500",
+        "`/health` answers within 250 ms in nightly runs (2 s on every change), no status ≥ 500",
     ),
     "R25": (
         "access control",
         "foreign Host and Origin, missing and wrong API key, rate limit, request smuggling: "
         "correct status, connection closed if the framing is ambiguous",
     ),
-    "R26": ("lost text", "lines of 1 to 300 sentences: all come back, the same by command line, server and Python"),
+    "R26": ("lost text", "lines of 1 to 300 sentences: none is lost, and command line, server and Python agree"),
     "R27": ("bf16", 'R1, R2 and R9 with `training.precision = "bf16"`: bit-identical'),
 }
 
 HEAD = """# Reliability
 
-What heedful guarantees when something goes wrong, and the last result of each test. Every row has a control: the same
-test with the protection removed, which must fail. "Fails as expected" means that it did.
+This page lists what heedful guarantees when something goes wrong, and the last result of each test. Every row has a
+control: the same test with the protection removed, which must fail. "Fails as expected" means that it did.
 
-`make faults` runs the counts for every change, `make faults-night` the large ones. This page is generated from
-`reliability.json`, which `HEEDFUL_RECORD=1 make faults` and `make faults-night` write.
+`make faults` runs a few cases of each test on every change; `make faults-night` runs many every night. This page is
+generated from `reliability.json`, which `HEEDFUL_RECORD=1 make faults` and `make faults-night` write.
 
 | # | fault | every change | nightly | control |
 |---|---|---|---|---|

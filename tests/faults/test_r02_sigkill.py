@@ -97,7 +97,7 @@ def test_killed_runs_end_bit_identical(
     assert len(tally.kills) >= 5, tally.kills
     assert tally.restarts_after_zero >= 0.8 * tally.restarts
     counted(total, "kills")
-    counted(tally.kills["save"], "during a save")
+    counted(tally.kills["save"], "kills during a save")
     counted(tally.ends, "runs")
 
 

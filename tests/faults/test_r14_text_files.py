@@ -106,7 +106,7 @@ LINES = count(100_000, 1_000_000)
 def test_memory_is_flat(tokenizer: Tokenizer, tmp_path: Path, counted: Callable[[int, str], None]) -> None:
     few, many = growth(10_000, tokenizer, tmp_path), growth(LINES, tokenizer, tmp_path)
     assert many < few + 40 * 1024, f"{few:,} KiB for 10,000 lines, {many:,} for {LINES:,}"
-    counted(LINES, "lines in flat memory")
+    counted(LINES, "lines in constant memory")
 
 
 def test_control_memory_of_all_lines_at_once(tokenizer: Tokenizer, tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def test_translation_is_independent_of_the_batch(
 ) -> None:
     number = SENTENCES // 2
     assert agreement(translator, sentences(number), beam) >= 0.999
-    counted(number, f"sentences, beam {beam}")
+    counted(number, f"sentences with beam {beam}")
 
 
 @pytest.mark.parametrize("beam", [1, 4])
@@ -86,7 +86,7 @@ def test_lower_precisions(
         pytest.skip(str(reason))
     number = SENTENCES // 2
     assert agreement(translator, sentences(number), beam, error) >= 0.999
-    counted(number, f"sentences, {precision}, beam {beam}")
+    counted(number, f"sentences with beam {beam} in {precision}")
 
 
 def test_control_without_the_padding_mask(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:

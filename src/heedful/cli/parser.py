@@ -32,12 +32,12 @@ class Parser(argparse.ArgumentParser):
 
 def build_parser() -> tuple[Parser, dict[str, Parser]]:
     """Return the main parser, and the parser of each command by name."""
-    summary = "Train, evaluate and deploy translators with the Transformer of 'Attention Is All You Need'."
+    summary = "Train, evaluate and deploy translation models with the Transformer from 'Attention Is All You Need'."
     parser = Parser(prog="heedful", description=summary, allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"heedful {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     declare = {
-        "demo": (_demo_options, "run the whole workflow on the built-in language pair in a few minutes"),
+        "demo": (_demo_options, "run the whole workflow on the built-in corpus in a few minutes"),
         "train": (
             _train_options,
             "train from a recipe or from text files, or resume a run",
@@ -49,9 +49,9 @@ def build_parser() -> tuple[Parser, dict[str, Parser]]:
         "average": (_average_options, "average the newest checkpoints of a run"),
         "attend": (_attend_options, "show the attention of every head in every layer"),
         "serve": (_serve_options, "serve a LibreTranslate-compatible HTTP API and web app"),
-        "export": (_export_options, "export a model to CTranslate2, Argos or Marian"),
-        "import": (_import_options, "import a Marian model"),
-        "lab": (_lab_options, "list or run the experiments behind the paper's claims"),
+        "export": (_export_options, "export a model to CTranslate2, Argos Translate or Hugging Face (MarianMT)"),
+        "import": (_import_options, "import a Hugging Face MarianMT model"),
+        "lab": (_lab_options, "list or run experiments that test the paper's claims"),
         "info": (_info_options, "describe a model, run or preset"),
         "treebank": (_treebank_options, "convert a treebank to training text for a parser"),
     }
@@ -77,7 +77,11 @@ def _train_options(parser: Parser) -> None:
     parser.add_argument("--source", group=files, nargs="+", metavar="F", help="training text, source side (or .tsv)")
     parser.add_argument("--target", group=files, nargs="+", metavar="F", help="training text, target side")
     parser.add_argument(
-        "--valid-source", group=files, nargs="+", metavar="F", help="validation text (default: a held-out part)"
+        "--valid-source",
+        group=files,
+        nargs="+",
+        metavar="F",
+        help="validation text, source side (default: part of the training text)",
     )
     parser.add_argument("--valid-target", group=files, nargs="+", metavar="F", help="validation text, target side")
     parser.add_argument("--out", metavar="RUN", help="run directory (default: runs/NAME for recipe NAME.toml)")
@@ -88,7 +92,11 @@ def _train_options(parser: Parser) -> None:
         metavar="SECTION.KEY=VALUE",
         help="override a recipe key; repeatable",
     )
-    parser.add_argument("--preset", metavar="NAME", help="model shape: tiny, small, base, big, or a row of Table 3")
+    parser.add_argument(
+        "--preset",
+        metavar="NAME",
+        help="model shape: tiny, small, base, big, or a row of the paper's Table 3 (table3-…)",
+    )
     parser.add_argument("--init", metavar="MODEL", help="fine-tune this model; its tokenizer is kept")
     parser.add_argument(
         "--data-root", metavar="DIR", help="directory that contains data/ (default: the recipe's directory)"
@@ -106,10 +114,10 @@ def _translate_options(parser: Parser) -> None:
     _search_options(parser)
     _engine_option(parser)
     parser.add_argument(
-        "--n-best", type=_whole, metavar="K", help="print the K best translations per line: number, score and text"
+        "--n-best", type=_whole, metavar="K", help="print the K best translations per line: line number, score, text"
     )
     parser.add_argument("--scores", action="store_true", help="print score<TAB>text")
-    parser.add_argument("--format", choices=("text", "jsonl"), default="text", help="default: text")
+    parser.add_argument("--format", choices=("text", "jsonl"), default="text", help="output format (default: text)")
 
 
 def _evaluate_options(parser: Parser) -> None:
@@ -135,7 +143,7 @@ def _compare_options(parser: Parser) -> None:
     parser.add_argument("--reference", required=True, metavar="F", help="reference translations, not tokenized")
     _scoring_options(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--out", metavar="page.html", help="write a page instead")
+    parser.add_argument("--out", metavar="page.html", help="write an HTML page instead")
 
 
 def _score_options(parser: Parser) -> None:
@@ -147,7 +155,7 @@ def _score_options(parser: Parser) -> None:
 def _average_options(parser: Parser) -> None:
     parser.add_argument("run", metavar="RUN", help="run directory")
     parser.add_argument("--last", type=_whole, required=True, metavar="K", help="number of checkpoints to average")
-    parser.add_argument("--out", required=True, metavar="MODEL", help="directory of the new model")
+    parser.add_argument("--out", required=True, metavar="MODEL", help="directory for the new model")
 
 
 def _attend_options(parser: Parser) -> None:
@@ -168,7 +176,9 @@ def _serve_options(parser: Parser) -> None:
         help=f"{_MODEL_HELP}, one per language pair; MODEL:en:fr sets its languages",
     )
     parser.add_argument(
-        "--host", default="127.0.0.1", help="address to listen on; 0.0.0.0 accepts other machines (default: 127.0.0.1)"
+        "--host",
+        default="127.0.0.1",
+        help="address to listen on; 0.0.0.0 accepts connections from other machines (default: 127.0.0.1)",
     )
     parser.add_argument(
         "--port", type=int, default=5000, help="port to listen on; 0 selects a free port (default: 5000)"
@@ -187,7 +197,7 @@ def _serve_options(parser: Parser) -> None:
         (
             "--limit",
             "NAME=VALUE",
-            "change a limit, e.g. body=2000000; repeatable (listed in docs/how-to/serving.md)",
+            "change a limit, e.g. body=2000000; repeatable (docs/how-to/serving.md lists them)",
         ),
     ):
         parser.add_argument(name, group=access, action="append", default=[], metavar=metavar, help=text)
@@ -195,23 +205,23 @@ def _serve_options(parser: Parser) -> None:
         "--api-keys", group=access, metavar="FILE", help="require an API key from this file, one key per line"
     )
     access.add_argument(
-        "--rate-limit", type=int, metavar="N", help="maximum requests per minute and client (default: no limit)"
+        "--rate-limit", type=int, metavar="N", help="maximum requests per client per minute (default: no limit)"
     )
     parser.add_argument(
-        "--suggestions", metavar="FILE", help="append suggested translations to this file as JSON lines"
+        "--suggestions", metavar="FILE", help="accept suggested translations and append them to this file as JSON Lines"
     )
 
 
 def _export_options(parser: Parser) -> None:
     parser.add_argument("model", metavar="MODEL", help=_MODEL_HELP)
-    parser.add_argument("--to", required=True, choices=("ctranslate2", "argos", "marian"), help="format")
+    parser.add_argument("--to", required=True, choices=("ctranslate2", "argos", "marian"), help="export format")
     parser.add_argument(
-        "--out", required=True, metavar="PATH", help="output directory; for argos a file, NAME.argosmodel"
+        "--out", required=True, metavar="PATH", help="output directory, or for argos the file NAME.argosmodel"
     )
     parser.add_argument(
         "--quantization",
         choices=("int8", "int8_float32", "int16", "float16", "bfloat16"),
-        help="quantization of the exported weights (default: float32)",
+        help="quantize the exported weights (default: keep float32)",
     )
     parser.add_argument(
         "--languages", nargs=2, metavar="CODE", help="source and target language, e.g. en de (default: the model's own)"
@@ -219,9 +229,9 @@ def _export_options(parser: Parser) -> None:
 
 
 def _import_options(parser: Parser) -> None:
-    parser.add_argument("path", metavar="PATH", help="model directory written by the other tool")
-    parser.add_argument("--from", required=True, choices=("marian",), help="format")
-    parser.add_argument("--out", required=True, metavar="MODEL", help="directory of the new model")
+    parser.add_argument("path", metavar="PATH", help="directory written by save_pretrained")
+    parser.add_argument("--from", required=True, choices=("marian",), help="format of PATH")
+    parser.add_argument("--out", required=True, metavar="MODEL", help="directory for the new model")
 
 
 def _lab_options(parser: Parser) -> None:
@@ -238,7 +248,7 @@ def _info_options(parser: Parser) -> None:
     parser.add_argument("path", nargs="?", metavar="PATH", help=_MODEL_HELP)
     parser.add_argument("--preset", metavar="NAME", help="describe a preset instead: tiny, small, base, big, table3-…")
     parser.add_argument("--out", metavar="page.html", help="write an HTML page with the run's curves instead")
-    parser.add_argument("--json", action="store_true", help="print all facts as JSON")
+    parser.add_argument("--json", action="store_true", help="print all details as JSON")
 
 
 def _treebank_options(parser: Parser) -> None:
@@ -273,7 +283,7 @@ def _search_options(parser: Parser) -> None:
 
 
 def _precision_option(parser: Parser) -> None:
-    text = "precision of matrix products; bf16 and int8 are faster on CPUs that support them (default: fp32)"
+    text = "precision of matrix multiplications; bf16 and int8 are faster on CPUs that support them (default: fp32)"
     parser.add_argument("--precision", choices=("fp32", "bf16", "int8"), default="fp32", help=text)
 
 
@@ -286,7 +296,7 @@ def _whole(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f'must be a whole number, not "{text}"') from None
+        raise argparse.ArgumentTypeError(f'must be an integer, not "{text}"') from None
 
 
 def _finite(text: str) -> float:

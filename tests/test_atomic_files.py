@@ -137,7 +137,7 @@ def test_what_is_in_the_way_of_writing_is_not_removed(tmp_path, kind):
         mine.symlink_to(tmp_path / "elsewhere")
     before = tree(tmp_path)
     with (
-        pytest.raises(UsageError, match="is in the way, and heedful did not write it"),
+        pytest.raises(UsageError, match="already exists, and heedful did not create it"),
         new_directory(tmp_path / "final"),
     ):
         pass
@@ -436,7 +436,7 @@ def test_two_processes_do_not_write_the_same_thing(tmp_path, kind):
         with writer(kind, final, "second") as second:
             out, error = second.communicate(timeout=60)
         assert (second.returncode, out) == (1, "")
-        assert f"UsageError: Another process is writing {final}. Wait until it ends" in error
+        assert f"UsageError: Another process is writing {final}. Wait for it to finish" in error
         assert tree(tmp_path)["final"] == "old" if kind == "file" else list(final.iterdir()) == []
         assert first.communicate(timeout=60) == ("", "")
         assert first.returncode == 0

@@ -47,9 +47,9 @@ def test_a_value_of_its_fields_type_is_taken(key: str, value: object, expected: 
     ("key", "value", "said"),
     [
         ("flag", 1, "flag must be true or false, not 1."),
-        ("count", True, "count must be a whole number, not True."),
-        ("count", 2.5, "count must be a whole number, not 2.5."),
-        ("count", 2.0, "count must be a whole number, not 2.0."),
+        ("count", True, "count must be an integer, not True."),
+        ("count", 2.5, "count must be an integer, not 2.5."),
+        ("count", 2.0, "count must be an integer, not 2.0."),
         ("rate", True, "rate must be a number, not True."),
         ("rate", "1", "rate must be a number, not '1'."),
         ("name", None, "name must be a string, not None."),
@@ -69,7 +69,7 @@ def test_an_unknown_key_suggests_the_nearest() -> None:
 
 
 def test_the_name_in_the_message_is_the_callers() -> None:
-    with pytest.raises(TypeError, match=r"training\.steps must be a whole number"):
+    with pytest.raises(TypeError, match=r"training\.steps must be an integer"):
         check_type("many", "int", "training.steps")
 
 

@@ -75,11 +75,11 @@ def new_directory(
 def require_replaceable(final: Path, replaces: Callable[[Path], bool]) -> None:
     """Raise UsageError unless `final` does not exist, is empty, or is heedful's own, as `replaces` decides."""
     if final.is_symlink():
-        raise UsageError(f"{final} is a symbolic link, which heedful does not replace. Give the directory itself.")
+        raise UsageError(f"{final} is a symbolic link, which heedful does not replace. Pass the directory itself.")
     if final.exists() and not is_empty(final) and not replaces(final):
         raise UsageError(
-            f"{final} exists. heedful replaces only directories that it wrote and nobody changed. "
-            "Choose another name, or move it away."
+            f"{final} already exists. heedful replaces only directories that it wrote and that are unchanged. "
+            "Choose another name, or move the directory elsewhere."
         )
 
 
@@ -108,7 +108,7 @@ def new_file(path: Path, needed: int | None = None) -> Iterator[Path]:
     """
     path = Path(os.path.abspath(path))
     if path.is_symlink():
-        raise UsageError(f"{path} is a symbolic link, which heedful does not replace. Give the file itself.")
+        raise UsageError(f"{path} is a symbolic link, which heedful does not replace. Pass the file itself.")
     if path.exists() and not path.is_file():  # renaming would replace a pipe or a device
         raise UsageError(f"{path} is not a plain file, and heedful replaces only plain files. Choose another name.")
     with disk_errors(path, needed), _workspace(path) as space:
@@ -161,9 +161,9 @@ def _take_workspace(space: Path, final: Path) -> tuple[int, bool]:
             if not is_new:
                 held = _names_in(space)  # listed once: another process may add or remove its marker at any moment
             if held and _MARKER not in held:
-                raise UsageError(f"{space} is in the way, and heedful did not write it. Move or remove it.")
+                raise UsageError(f"{space} already exists, and heedful did not create it. Move or remove it.")
             if (descriptor := take_lock(space / _MARKER)) is None:
-                raise UsageError(f"Another process is writing {final}. Wait until it ends, or choose another name.")
+                raise UsageError(f"Another process is writing {final}. Wait for it to finish, or choose another name.")
             _clear(space, final)
             return descriptor, held == set()
 

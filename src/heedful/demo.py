@@ -49,7 +49,7 @@ def demo(out: Path, settings: Settings = SETTINGS, test_pairs: int = TEST_PAIRS)
     test = list(grammar.pairs("test", test_pairs))
     print(f"translating {len(test):,} held-out sentences", file=sys.stderr)
     hypotheses = [result.text for result in translator.translate([pair.english for pair in test])]
-    yield f"Scores on {plural(len(test), 'held-out sentence')} of the built-in pair:"
+    yield f"Scores on {plural(len(test), 'held-out sentence')} of the built-in corpus:"
     yield from report(hypotheses, test)
     yield from _examples(test[:SHOWN], hypotheses)
     yield from _pictures(translator, _for_picture(test), out)
@@ -60,7 +60,7 @@ def _require_own_run(out: Path) -> None:
     """Raise UsageError if `out` holds a run on other text."""
     run = RunDirectory(out)
     if run.config.is_file() and not run.recipe().data.builtin:
-        raise UsageError(f"{out} holds another run, trained on files of text. Choose another --out for the demo.")
+        raise UsageError(f"{out} is a run that was trained on text files. Choose another --out for the demo.")
 
 
 def report(hypotheses: list[str], pairs: list[grammar.SentencePair]) -> Iterator[str]:
@@ -102,7 +102,7 @@ def _pictures(translator: Translator, text: str, out: Path) -> Iterator[str]:
     write_attention_page([AttendedSentence(text, translation.text, attention, "English", "German")], page)
     yield ""
     yield f"Cross-attention of one translation: {picture}"
-    yield f"Attention of every head and layer, for a browser: {page}"
+    yield f"Attention of every head in every layer, as a web page: {page}"
 
 
 def _next_steps(out: Path) -> Iterator[str]:

@@ -40,7 +40,7 @@ def read(path: Path, data_root: Path | None = None) -> Settings:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"Cannot read recipe {path}: {error}.") from None
     if len(text) > _MOST_BYTES:
-        raise ConfigError(f"Recipe {path} is larger than {_MOST_BYTES:,} bytes. Is it really a recipe?")
+        raise ConfigError(f"Recipe {path} is larger than {_MOST_BYTES:,} bytes. Check the path.")
     try:
         written = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # a number with too many digits, or deeply nested brackets

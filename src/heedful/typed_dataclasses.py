@@ -17,7 +17,7 @@ from heedful.version import __version__
 T = TypeVar("T")
 _EXPECTED = {
     "bool": "true or false",
-    "int": "a whole number",
+    "int": "an integer",
     "float": "a number",
     "str": "a string",
     "tuple[str, ...]": "a string or a list of strings",

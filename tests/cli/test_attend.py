@@ -84,7 +84,7 @@ def test_non_utf8_file_name_and_tokens_that_look_like_formulas(model: Path, tmp_
         (
             ["a b. C d.", "--sentence", "3", "--out", "page.html"],
             3,
-            "--sentence 3 does not exist: TEXT has 2 sentences",
+            "--sentence 3 is out of range: TEXT has 2 sentences",
         ),
         (["a \udc80", "--out", "page.html"], 3, "lone surrogate"),
     ],
@@ -110,6 +110,6 @@ def test_numbered_figures_do_not_overwrite_files(heedful: Program, model: Path, 
     mine.write_text("mine", encoding="utf-8")
     outcome = heedful("attend", model, "A b. C d.", "--out", tmp_path / "figure.png")
     assert outcome.code == 2, outcome.err
-    assert "figure-2.png exists" in outcome.err
+    assert "figure-2.png already exists" in outcome.err
     assert mine.read_text(encoding="utf-8") == "mine"
     assert [path.name for path in tmp_path.iterdir()] == ["figure-2.png"]

@@ -21,6 +21,7 @@ from heedful.training import hardware, precision
 from synthetic_tasks import Outcome, Program
 
 RECIPES = Path(__file__).parents[2] / "recipes"
+CHOICE = re.compile(r"((?:data|model|training|decoding)\.\w+) = .+ — .+")
 PAPERS = ("wmt14-en-de-base", "wmt14-en-de-big", "wmt14-en-fr-base", "wmt14-en-fr-big")
 
 
@@ -46,7 +47,7 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def figures(outcome: Outcome) -> dict[str, str]:
     """Name → rest of each line of the report."""
     assert outcome.err.count("Traceback") == 0
-    return dict(line.split(": ", 1) for line in outcome.out.splitlines() if not line.startswith("chosen"))
+    return dict(line.split(": ", 1) for line in outcome.out.splitlines() if not CHOICE.fullmatch(line))
 
 
 def contents(directory: Path) -> dict[str, tuple[int, bytes]]:
@@ -74,7 +75,7 @@ def test_four_files_without_other_settings(heedful: Program, corpus: dict[str, s
     assert outcome.code == 0, outcome.err
     assert (contents(scratch.parent), list(scratch.parent.iterdir())) == (before, [scratch])
     assert list(scratch.iterdir()) == []
-    chosen = {line.split()[1] for line in outcome.out.splitlines() if line.startswith("chosen: ")}
+    chosen = {match[1] for line in outcome.out.splitlines() if (match := CHOICE.fullmatch(line))}
     assert {"data.vocab_size", "model.N", "model.d_model", "training.batch_tokens"} <= chosen
     assert "training.steps" not in chosen
     found = figures(outcome)
@@ -93,7 +94,7 @@ def test_existing_run_is_not_modified(heedful: Program, tiny_run: Path) -> None:
     assert "1,000,000,000 steps" in outcome.out
     refused = heedful("train", "--out", tiny_run, "--dry-run", "--set", "model.d_ff=64")
     assert (refused.code, refused.out) == (2, "")
-    assert "was started with other settings: model.d_ff was 32, now 64" in refused.err
+    assert "was started with different settings: model.d_ff was 32, now 64" in refused.err
 
 
 def test_fine_tuning_uses_the_shape_of_the_initial_model(
@@ -151,7 +152,7 @@ def test_invalid_settings_are_rejected_by_dry_run(heedful: Program, scratch: Pat
 
 def settings_in(message: str) -> list[str]:
     """Return the first change that the error message suggests, as options."""
-    first = message.split("What would fit: ")[1].split("; or ")[0]
+    first = message.split("To make it fit, set ")[1].split("; or ")[0]
     found = re.findall(r'((?:training|data|model)\.\w+) = ("?\w+"?)', first)
     assert found, message
     return tasks.set_options(dict(found))
@@ -188,7 +189,7 @@ def test_model_too_large_for_any_batch_is_rejected(
     with_memory(monkeypatch, 1.1e9)
     refused = heedful("train", RECIPES / "wmt14-en-de-base.toml", "--dry-run", *FLOAT32)
     assert refused.code == 4
-    assert "Weights, gradients and moments alone are 1.01 GB" in refused.err
+    assert "Weights, gradients and Adam's moments alone take 1.01 GB" in refused.err
     assert "Choose a smaller model" in refused.err
 
 

@@ -67,8 +67,11 @@ def test_marian_round_trip(heedful: Program, model: Path, tmp_path: Path) -> Non
         (["--to", "onnx", "--out", "x"], "onnx"),
         (["--to", "marian"], "--out"),
         (["--to", "argos", "--out", "x.zip"], "must end in .argosmodel"),
-        (["--to", "marian", "--out", "x", "--quantization", "int8"], "--quantization applies to ctranslate2"),
-        (["--to", "ctranslate2", "--out", "x", "--languages", "en", "de"], "--languages applies to argos and marian"),
+        (["--to", "marian", "--out", "x", "--quantization", "int8"], "--quantization applies only to ctranslate2"),
+        (
+            ["--to", "ctranslate2", "--out", "x", "--languages", "en", "de"],
+            "--languages applies only to argos and marian",
+        ),
         (["--to", "marian", "--out", "x", "--languages", "\udcff", "de"], r'"\udcff" is not a language code'),
         (["--to", "argos", "--out", "full/file/x.argosmodel", "--languages", "en", "de"], "Cannot write"),
         (["--to", "argos", "--out", "x.argosmodel"], "needs two language codes"),
@@ -95,7 +98,7 @@ def test_missing_model_and_missing_package(
     heedful: Program, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     missing = heedful("export", tmp_path / "none", "--to", "marian", "--out", tmp_path / "x")
-    assert (missing.code, "There is no model" in missing.err) == (3, True)
+    assert (missing.code, "is not a model directory" in missing.err) == (3, True)
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
     without = heedful("export", model, "--to", "ctranslate2", "--out", tmp_path / "x")
     assert (without.code, "heedful[export]" in without.err) == (2, True)

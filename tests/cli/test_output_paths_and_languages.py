@@ -33,7 +33,7 @@ def test_user_model_survives_a_failed_start(heedful: Program, corpus: dict[str, 
     (out / "model" / "weights").write_text("mine")
     refused = heedful("train", *tasks.file_options(corpus), *options)
     assert refused.code == 2
-    assert "is not a run of heedful's, and a run would overwrite model in it" in refused.err
+    assert "is not a heedful run, and training would overwrite model in it" in refused.err
     assert [str(path.relative_to(out)) for path in out.rglob("*")] == ["model", "model/weights"]
     assert (out / "model" / "weights").read_text() == "mine"
 

@@ -38,9 +38,9 @@ def test_serves_until_terminated(run: Path, number: signal.Signals) -> None:
     assert process.stderr is not None
     try:
         said = process.stderr.readline()
-        assert said.startswith("source → target on http://127.0.0.1:"), said
+        assert said.startswith("Serving source → target on http://127.0.0.1:"), said
         body = json.dumps({"q": ["a b", ""], "source": "source", "target": "target"}).encode()
-        request = urllib.request.Request(f"{said.split()[4]}/translate", body, {"Content-Type": "application/json"})
+        request = urllib.request.Request(f"{said.split()[5]}/translate", body, {"Content-Type": "application/json"})
         with urllib.request.urlopen(request, timeout=30) as answer:
             found = json.load(answer)["translatedText"]
         process.send_signal(number)
@@ -69,9 +69,9 @@ def test_languages_of_an_unfinished_run(run: Path) -> None:
         (["--host", "::"], ["Other machines"]),
         (["--host", "localhost"], []),
         (["--host", "::1"], []),
-        (["--cors-origin", "*"], ["Pages of every website"]),
+        (["--cors-origin", "*"], ["Any website"]),
         (["--cors-origin", "https://example.org"], []),
-        (["--host", "0.0.0.0", "--cors-origin", "*"], ["Other machines", "Pages of every website"]),
+        (["--host", "0.0.0.0", "--cors-origin", "*"], ["Other machines", "Any website"]),
         (["--host", "0.0.0.0", "--cors-origin", "*", "--api-keys", "KEYS"], []),
     ],
 )
@@ -140,7 +140,7 @@ def test_options_reach_the_server(run: Path, tmp_path: Path) -> None:
     process = subprocess.Popen(program, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stderr is not None
     try:
-        address = process.stderr.readline().split()[4]
+        address = process.stderr.readline().split()[5]
         fields = {"q": "abc", "source": "source", "target": "target"}
         key = {"Authorization": "Bearer secret", "Host": "mt.example.org", "Origin": "https://app.example"}
         assert [
@@ -190,7 +190,7 @@ def test_suggestions_are_written_to_the_file(run: Path, tmp_path: Path) -> None:
     assert process.stderr is not None
     try:
         fields = {"q": "a", "s": "b", "source": "source", "target": "target"}
-        address = process.stderr.readline().split()[4]
+        address = process.stderr.readline().split()[5]
         with urllib.request.urlopen(
             f"{address}/suggest", urllib.parse.urlencode(fields).encode(), timeout=30
         ) as answer:

@@ -140,7 +140,7 @@ def test_a_precision_that_this_machine_does_not_have(monkeypatch: pytest.MonkeyP
     cpu, gpu = torch.device("cpu"), torch.device("cuda")
     require("fp32", gpu)
     require("bf16", gpu)
-    with pytest.raises(UsageError, match="int8 works on a CPU only"):
+    with pytest.raises(UsageError, match="int8 is supported only on CPUs"):
         require("int8", gpu)
     with pytest.raises(UsageError, match='"fp16" is not one of fp32, bf16, int8'):
         require("fp16", cpu)

@@ -101,7 +101,7 @@ def test_the_seed_decides(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("seed", ["none", "0", "x", "-1", ""])
 def test_a_seed_that_would_not_repeat(seed: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SACREBLEU_SEED", seed)
-    with pytest.raises(UsageError, match="must be a whole number above 0"):
+    with pytest.raises(UsageError, match="is not a positive integer"):
         paired_scores(A, B, REFERENCES)
 
 

@@ -96,13 +96,13 @@ def test_score_format() -> None:
 
 @pytest.mark.parametrize("line", ["\u2581Der \u2581Hund", "Der Hu@@ nd"])
 def test_subword_references_are_rejected(line: str) -> None:
-    with pytest.raises(InputError, match="Reference line 2 looks like subwords"):
+    with pytest.raises(InputError, match="Reference line 2 seems to be split into subwords"):
         require_detokenized(["Der Hund", line])
 
 
 @pytest.mark.parametrize("score", [bleu, chrf])
 def test_line_counts_must_match(score: Callable[..., Score]) -> None:
-    with pytest.raises(InputError, match="1 translations and 2 references"):
+    with pytest.raises(InputError, match="1 translations but 2 references"):
         score(["a"], ["a", "b"])
     with pytest.raises(InputError, match="Nothing to score"):
         score([], [])

@@ -83,7 +83,7 @@ def test_stops_before_the_update(
     run = RunDirectory(tmp_path / "run")
     recipe = run.recipe()
     batches = Batches(Store(run.data / "training"), recipe.training.batch_tokens, recipe.training.seed)
-    named = re.search(r"pairs of lines ([\d, ]+)", str(caught.value))
+    named = re.search(r"update used lines ([\d, ]+)", str(caught.value))
     assert named is not None
     assert [int(line) for line in named.group(1).split(",")] == list(batches[step - 1].lines)[:10]
     assert run.steps()[-1:] == [step - 1 - (step - 1) % 2][: step > 2]

@@ -66,7 +66,7 @@ def heedful_serve(*arguments: str | Path) -> Iterator[str]:
     process = subprocess.Popen(program, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     try:
-        yield process.stderr.readline().split()[4]
+        yield process.stderr.readline().split()[5]
     finally:
         process.terminate()
         process.communicate(timeout=30)

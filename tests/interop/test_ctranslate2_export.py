@@ -127,7 +127,7 @@ def test_longest_input_of_the_position_table(model: Model, tmp_path: Path, lengt
 
 @pytest.mark.parametrize("shape", [{"d_k": 5}, {"d_v": 2}], ids=str)
 def test_unsupported_head_sizes_are_rejected(random_model: Any, tmp_path: Path, shape: dict[str, Any]) -> None:
-    with pytest.raises(ModelError, match="cannot express this model"):
+    with pytest.raises(ModelError, match="does not support this model"):
         write_ctranslate2(random_model(**shape), tmp_path / "out")
     assert not list(tmp_path.iterdir())
 

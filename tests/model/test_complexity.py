@@ -81,7 +81,7 @@ def test_what_section_4_concludes_from_table_1() -> None:
     assert table_1(CONVOLUTIONAL, 70, 512, k=3).operations == 3 * table_1(RECURRENT, 70, 512).operations
     for layer in LAYERS:
         assert (table_1(layer, 100, 8).sequential == 1) == (layer != RECURRENT)
-    with pytest.raises(ValueError, match="Table 1 has no layer"):
+    with pytest.raises(ValueError, match='Unknown layer "pooling" of Table 1'):
         table_1("pooling", 1, 1)
 
 

@@ -143,7 +143,7 @@ def test_short_sentence_limit_counts_punctuation(trees: Callable[[str], list[Tre
 
 @pytest.mark.parametrize(
     ("sentences", "message"),
-    [(["a b"], "1 sentence and 2 trees"), (["a b", "a c"], "Line 2: the sentence"), (["a b", ""], "Line 2")],
+    [(["a b"], "1 sentence but 2 trees"), (["a b", "a c"], "Line 2: the sentence"), (["a b", ""], "Line 2")],
 )
 def test_trees_of_other_sentences_are_rejected(
     trees: Callable[[str], list[Tree]], sentences: list[str], message: str

@@ -258,10 +258,10 @@ def test_attention_page_offers_all_sentences_and_shows_one(attending: TestClient
     ("fields", "said"),
     [
         ({"q": " "}, "q is empty"),
-        ({"q": "ba " * 200}, "attention is shown for at most 20"),
-        ({"sentence": 2}, "sentence = 2 does not exist: q has 1 sentence, counted from 1."),
-        ({"sentence": 0}, "sentence = 0 does not exist"),
-        ({"sentence": "x"}, 'sentence must be a whole number of at least 1, not "x".'),
+        ({"q": "ba " * 200}, "the limit is 20. Send a shorter sentence."),
+        ({"sentence": 2}, "sentence = 2 is out of range: q has 1 sentence, counted from 1."),
+        ({"sentence": 0}, "sentence = 0 is out of range"),
+        ({"sentence": "x"}, 'sentence must be an integer of at least 1, not "x".'),
         ({"target": "xx"}, "xx is not supported"),
     ],
 )

@@ -133,7 +133,7 @@ def test_a_json_file_has_at_most_a_million_bytes(tmp_path: Path) -> None:
     (tmp_path / "notes.json").write_bytes(b" " * 1_000_001)
     write_manifest(tmp_path)
     with pytest.raises(
-        ModelError, match=r"notes\.json has 1,000,001 bytes; the largest JSON file that heedful writes has 1,000,000"
+        ModelError, match=r"notes\.json is too large: 1,000,001 bytes; heedful writes at most 1,000,000"
     ):
         verify_manifest(tmp_path, (), ModelError)
 
@@ -141,7 +141,7 @@ def test_a_json_file_has_at_most_a_million_bytes(tmp_path: Path) -> None:
 def test_a_manifest_that_is_a_link_is_refused(directory: Path) -> None:
     (directory / "MANIFEST.json").rename(directory.parent / "elsewhere")
     (directory / "MANIFEST.json").symlink_to(directory.parent / "elsewhere")
-    with pytest.raises(ModelError, match=r"MANIFEST\.json is damaged: not a plain file\."):
+    with pytest.raises(ModelError, match=r"MANIFEST\.json is damaged: not a regular file\."):
         verify_manifest(directory, (), ModelError)
 
 
@@ -149,7 +149,7 @@ def test_a_link_is_no_file_of_ours(directory: Path) -> None:
     (directory / "elsewhere").write_bytes(bytes(range(64)))
     (directory / "weights").unlink()
     (directory / "weights").symlink_to("elsewhere")
-    with pytest.raises(ModelError, match="not a plain file"):
+    with pytest.raises(ModelError, match="not a regular file"):
         verify_manifest(directory, (), ModelError)
 
 

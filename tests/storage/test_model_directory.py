@@ -101,7 +101,7 @@ def test_a_missing_file_is_named(written: Path, name: str) -> None:
 
 
 def test_no_model_there(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="There is no model"):
+    with pytest.raises(ModelError, match="is not a model directory"):
         read_model(tmp_path / "nowhere")
 
 
@@ -127,13 +127,13 @@ def test_another_format_says_which(written: Path) -> None:
 )
 def test_a_configuration_that_describes_no_model(written: Path, changes: dict[str, object]) -> None:
     rewrite_config(written, **changes)
-    with pytest.raises(ModelError, match="does not describe a model"):
+    with pytest.raises(ModelError, match="is not a valid model configuration"):
         read_model(written)
 
 
 def test_vocabularies_that_differ_are_both_named(written: Path, model: Model) -> None:
     rewrite_config(written, model={**asdict(model.transformer.config), "vocab_size": 599})
-    with pytest.raises(ModelError, match=f"tokenizer has {model.tokenizer.vocab_size} tokens and the model 599"):
+    with pytest.raises(ModelError, match=f"tokenizer has {model.tokenizer.vocab_size} tokens, but the model has 599"):
         read_model(written)
 
 

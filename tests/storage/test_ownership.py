@@ -128,7 +128,9 @@ def test_a_directory_is_claimed_once_and_for_good(tmp_path: Path) -> None:
 
 def test_a_copy_without_the_marker_is_not_trained_on(tiny_run: Path, tmp_path: Path) -> None:
     copy = Path(shutil.copytree(tiny_run, tmp_path / "copy", ignore=shutil.ignore_patterns(MARKER)))
-    with pytest.raises(UsageError, match=r"looks like a run, but \.heedful is missing.*copy this hidden file too"):
+    with pytest.raises(
+        UsageError, match=r"looks like a run, but its marker file \.heedful is missing.*copy this hidden file too"
+    ):
         RunDirectory(copy).require_own()
     shutil.copy(tiny_run / MARKER, copy)
     RunDirectory(copy).require_own()
@@ -148,5 +150,5 @@ def test_files_that_were_put_into_a_run_are_met_at_the_start(tiny_run: Path, tmp
     copy = Path(shutil.copytree(tiny_run, tmp_path / "copy"))
     assert is_model(copy / name)
     (copy / name / "notes.txt").write_text("mine")
-    with pytest.raises(UsageError, match=f"{name} contains something that heedful did not write"):
+    with pytest.raises(UsageError, match=f"{name} was not written by heedful"):
         RunDirectory(copy).require_own()

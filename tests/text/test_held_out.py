@@ -108,17 +108,17 @@ def test_pairs_with_an_empty_side_are_not_held_out(held_out: Callable[..., HeldO
 
 @pytest.mark.parametrize("count", [2, 99])
 def test_too_few_pairs(held_out: Callable[..., HeldOut], count: int) -> None:
-    with pytest.raises(CorpusError, match=rf"{count} different pairs: too few to hold out 20 .*at least 100 pairs.*"):
+    with pytest.raises(CorpusError, match=rf"{count} distinct pairs: too few to hold out 20 .*at least 100 pairs.*"):
         held_out(pairs(count)).count()
 
 
 def test_too_few_different_pairs(held_out: Callable[..., HeldOut]) -> None:
-    with pytest.raises(CorpusError, match="50 different pairs"):
+    with pytest.raises(CorpusError, match="50 distinct pairs"):
         held_out([*pairs(50)] * 10).count()
 
 
 def test_a_size_that_the_text_does_not_have(held_out: Callable[..., HeldOut]) -> None:
-    with pytest.raises(CorpusError, match="150 different pairs: too few to hold out 200"):
+    with pytest.raises(CorpusError, match="150 distinct pairs: too few to hold out 200"):
         held_out(pairs(150), size=200).count()
 
 

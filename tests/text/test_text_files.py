@@ -124,7 +124,7 @@ def test_missing_gz_file(tmp_path):
 
 
 def test_directory(tmp_path):
-    with pytest.raises(CorpusError, match=re.escape(f"{tmp_path} is a directory. Give a text file.")):
+    with pytest.raises(CorpusError, match=re.escape(f"{tmp_path} is a directory. Pass a text file.")):
         list(read_lines(tmp_path))
 
 

@@ -174,8 +174,8 @@ def test_vocabulary_smaller_than_the_alphabet():
         learn(["abcdefghij"], 262)
     # 4 special tokens, 256 bytes, ten letters and the space.
     assert str(caught.value) == (
-        "data.vocab_size = 262 is too small: the characters of the text and the 256 bytes need 271. "
-        "Raise data.vocab_size above that."
+        "data.vocab_size = 262 is too small: the characters of the text and the 256 byte tokens need 271. "
+        "Raise data.vocab_size above 271."
     )
     assert learn(["abcdefghij"], 272).vocab_size >= 271
 

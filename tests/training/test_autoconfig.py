@@ -138,7 +138,7 @@ def test_every_choice_is_printed_with_its_reason() -> None:
         (section, key) for section, keys in EVERY_KEY.items() for key in keys
     }
     for choice in choices:
-        assert str(choice) == f"{choice.section}.{choice.key} = {choice.value}  ({choice.why})"
+        assert str(choice) == f"{choice.section}.{choice.key} = {choice.value} — {choice.why}"
         assert choice.why
     assert any("30,000 pairs" in choice.why for choice in choices)
 

@@ -57,7 +57,7 @@ def test_the_choice_is_printed_and_recorded(
 ) -> None:
     on(monkeypatch, native)
     run = train(out=tmp_path / "run", overrides={**settings, **given})
-    assert f"chosen: training.precision = {NATIVE[native]}  (this processor" in capsys.readouterr().err
+    assert f"training.precision = {NATIVE[native]} — this processor" in capsys.readouterr().err
     assert run.recipe.training.precision == NATIVE[native]
     directory = RunDirectory(run.path)
     assert f'precision = "{NATIVE[native]}"' in directory.config.read_text(encoding="utf-8")

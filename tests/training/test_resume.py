@@ -290,7 +290,7 @@ def test_or_is_skipped_counted_and_logged(
     run: Run = train(out=tmp_path / "run", overrides={**settings, "training.non_finite": "skip"})
     assert run.progress.skipped == 2
     assert read_progress(RunDirectory(run.path).checkpoint(LAST)).skipped == 2
-    assert "step 6: not finite, update skipped (2 so far)" in capsys.readouterr().err
+    assert "step 6: loss or gradient not finite; update skipped (2 so far)" in capsys.readouterr().err
     assert "NaN" not in (run.path / "log.jsonl").read_text()
     logged = {entry["step"]: entry for entry in run.log() if entry["kind"] == "train"}
     assert logged[6]["loss"] is None

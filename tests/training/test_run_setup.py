@@ -131,12 +131,12 @@ def test_choices_are_printed_with_reasons_and_resolved(
     run = train(out=tmp_path / "run", overrides={**corpus, **given})
     out, err = capsys.readouterr()
     assert out == ""
-    assert "chosen: data.vocab_size = 500  (80 pairs)" in err
-    assert "chosen: training.warmup_steps = 1  (a tenth of the steps" in err
-    assert "chosen: model.dropout = 0.2  (smaller corpora get more dropout; 80 pairs)" in err
-    assert "chosen: training.steps" not in err
-    assert "chosen: model.d_model" not in err
-    assert "the text supports only" in err
+    assert "data.vocab_size = 500 — 80 pairs" in err
+    assert "training.warmup_steps = 1 — a tenth of the steps" in err
+    assert "model.dropout = 0.2 — smaller corpora get more dropout (80 pairs)" in err
+    assert "training.steps = " not in err
+    assert "model.d_model = " not in err
+    assert "the text yields only" in err
     assert "training text: 80 of 80 pairs kept" in err
     resolved = RunDirectory(run.path).recipe()
     assert resolved == run.recipe
@@ -190,7 +190,7 @@ def test_a_held_out_run_refuses_changed_text(tmp_path: Path) -> None:
 
 
 def test_nothing_left_after_filtering(corpus: dict[str, str], tmp_path: Path) -> None:
-    with pytest.raises(CorpusError, match=r"No pair of the training text is left: 0 of 80 pairs kept .*80 too long"):
+    with pytest.raises(CorpusError, match=r"No pairs of the training text are left: 0 of 80 pairs kept .*80 too long"):
         train(out=tmp_path / "run", overrides={**corpus, **ONE_STEP, "data.max_length": 3})
     assert not (tmp_path / "run" / "config.toml").exists()
 
@@ -206,7 +206,7 @@ def test_a_directory_that_is_not_a_run_is_not_written_over(corpus: dict[str, str
     mine = tmp_path / "mine" / name / "deep" if "." not in name else tmp_path / "mine" / name
     mine.parent.mkdir(parents=True)
     mine.write_text("precious")
-    with pytest.raises(UsageError, match="is not a run"):
+    with pytest.raises(UsageError, match="is not a heedful run"):
         train(out=tmp_path / "mine", overrides={**corpus, **ONE_STEP})
     assert mine.read_text() == "precious"
     assert not (tmp_path / "mine" / ".heedful").exists()
@@ -271,8 +271,8 @@ def test_a_fine_tuned_run_goes_on_without_the_first_model(
 @pytest.mark.parametrize(
     ("key", "value", "said"),
     [
-        ("model.d_model", 32, "model.d_model = 32, but the model of --init has 16"),
-        ("model.N", 2, "model.N = 2, but the model of --init has 1"),
+        ("model.d_model", 32, "model.d_model = 32, but the --init model has 16"),
+        ("model.N", 2, "model.N = 2, but the --init model has 1"),
     ],
 )
 def test_fine_tuning_into_another_shape_shows_both_sizes(
@@ -294,5 +294,5 @@ def test_fine_tuning_with_another_tokeniser_shows_both_sizes(
 
 
 def test_a_first_model_that_is_not_there(corpus: dict[str, str], tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="There is no model"):
+    with pytest.raises(ModelError, match="nowhere is not a model directory"):
         train(out=tmp_path / "run", overrides=corpus, init=tmp_path / "nowhere")

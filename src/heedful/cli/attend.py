@@ -18,7 +18,7 @@ _KINDS = (".html", ".png", ".svg", ".json")
 def attend(arguments: argparse.Namespace) -> None:
     out = Path(arguments.out)
     if out.suffix not in _KINDS:
-        raise UsageError(f'--out must end in {", ".join(_KINDS)}, not "{out.name}". The extension selects the format.')
+        raise UsageError(f'--out must end in one of {", ".join(_KINDS)}, not "{out.name}".')
     require_not_in_a_model(out, "--out")
     if out.suffix in (".png", ".svg"):
         require_matplotlib()  # fail early
@@ -40,7 +40,9 @@ def _draw(sentences: list[AttendedSentence], out: Path) -> None:
     """Draw one figure per sentence; several are numbered: figure-1.png, figure-2.png."""
     numbered = [out.with_stem(f"{out.stem}-{number}") for number in range(1, len(sentences) + 1)]
     if len(sentences) > 1 and (taken := next((path for path in numbered if path.exists()), None)):
-        raise UsageError(f"{taken} exists. Move it, choose another --out, or draw one sentence with --sentence N.")
+        raise UsageError(
+            f"{taken} already exists. Move it, choose another --out, or plot one sentence with --sentence N."
+        )
     for path, sentence in zip(numbered if len(sentences) > 1 else [out], sentences, strict=True):
         assert sentence.attention is not None, "attention of all sentences was requested"
         draw_heads(sentence.attention, path)

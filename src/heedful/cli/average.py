@@ -18,12 +18,12 @@ def average(arguments: argparse.Namespace) -> None:
     if last < 1:
         raise UsageError(f"--last must be at least 1, not {last}.")
     if not is_run(path):
-        raise CheckpointError(f"{path} is not a run: it has no config.toml. Give a directory that heedful train wrote.")
+        raise CheckpointError(f"{path} is not a run: it has no config.toml. Pass a directory written by heedful train.")
     out = Path(arguments.out)
     run = RunDirectory(path)
     require_replaceable(out, is_model)
     if out.resolve() in (run.model.resolve(), run.best.resolve()):
-        raise UsageError(f"--out {out} belongs to the run itself. Choose another directory.")
+        raise UsageError(f"--out {out} is one of the run's own directories. Choose another directory.")
     steps = run.valid_steps(last)
     if len(steps) < last:
         raise CheckpointError(

@@ -48,12 +48,12 @@ def compare(arguments: argparse.Namespace) -> None:
 def _require_page(out: Path, arguments: argparse.Namespace) -> None:
     """Check before the work, not after it."""
     if arguments.json:
-        raise UsageError("--out writes a page and --json prints: give one of the two.")
+        raise UsageError("--out and --json cannot be combined. Pass only one of them.")
     if out.suffix != ".html":
-        raise UsageError(f'--out writes a page: its name must end in .html, not "{out}".')
+        raise UsageError(f'--out must end in .html, not "{out}".')
     require_not_in_a_model(out, "--out")
     if not out.parent.is_dir():
-        raise UsageError(f"Cannot write {out}: there is no directory {out.parent}. Create it first.")
+        raise UsageError(f"Cannot write {out}: directory {out.parent} does not exist. Create it first.")
 
 
 def _text(found: Comparison) -> Iterator[str]:

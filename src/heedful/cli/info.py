@@ -40,10 +40,10 @@ _PRESET_VOCABULARY = 37_000  # tokens, section 5.1
 
 def info(arguments: argparse.Namespace) -> None:
     if (arguments.path is None) == (arguments.preset is None):
-        raise UsageError("Give either a PATH (a model or run directory) or --preset NAME.")
+        raise UsageError("Pass either a PATH (a model or run directory) or --preset NAME.")
     if arguments.out and (arguments.path is None or not is_run(Path(arguments.path))):
         raise UsageError(
-            "--out requires a run, because it draws training curves. Give a directory that heedful train wrote."
+            "--out requires a run, because it plots training curves. Pass a directory written by heedful train."
         )
     if arguments.out and Path(arguments.out).suffix != ".html":
         raise UsageError(f'--out must end in .html, not "{arguments.out}".')
@@ -75,12 +75,12 @@ def preset_facts(name: str) -> Facts:
 def path_facts(path: Path) -> Facts:
     if not path.is_dir():
         problem = "is a file" if path.exists() else "does not exist"
-        raise ModelError(f"{path} {problem}. Give a model or run directory that heedful wrote.")
+        raise ModelError(f"{path} {problem}. Pass a model or run directory written by heedful.")
     if not is_run(path):
         if not (path / CONFIG).is_file():
             raise ModelError(
                 f"{path} is neither a model nor a run: it has no config.json or config.toml. "
-                "Give a directory that heedful wrote."
+                "Pass a directory written by heedful."
             )
         return model_facts(path)
     run = RunDirectory(path)

@@ -15,10 +15,10 @@ def require_not_in_a_model(path: Path, option: str = "--output") -> None:
     """Raise UsageError if a file at `path` would replace a file of a model or run, or make a model an edited one."""
     directory = path.parent.resolve()
     if (directory / MANIFEST).exists():
-        raise UsageError(f"{option} {path} is inside {path.parent}, a model or checkpoint. Choose another place.")
+        raise UsageError(f"{option} {path} is inside {path.parent}, a model or checkpoint. Choose another path.")
     run = next((one for one in (directory, *directory.parents) if (one / MARKER).exists()), None)
     if run is not None and not _is_users(directory / path.name, run):
-        raise UsageError(f"{option} {path} is among the files of {run}, which heedful wrote. Choose another place.")
+        raise UsageError(f"{option} {path} is one of the files that heedful wrote in {run}. Choose another path.")
 
 
 def _is_users(path: Path, run: Path) -> bool:

@@ -50,7 +50,7 @@ def serve(arguments: argparse.Namespace) -> None:
         address = f"http://{host}:{listener.getsockname()[1]}"
 
         def ready() -> None:
-            lines = f"{pairs} on {address} with {choice} (Ctrl-C stops the server)", *access.exposure()
+            lines = f"Serving {pairs} on {address} with {choice} (press Ctrl-C to stop)", *access.exposure()
             print(*lines, sep="\n", file=sys.stderr, flush=True)
 
         log = RequestLog()

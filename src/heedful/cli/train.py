@@ -57,7 +57,7 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
     """Return the settings from the recipe or the file options, overridden by --set."""
     files = {name: tuple(getattr(arguments, name)) for name in _FILES if getattr(arguments, name)}
     if arguments.recipe and files:
-        raise UsageError("Give either a recipe or --source, --target, --valid-source and --valid-target, not both.")
+        raise UsageError("Pass either a recipe or --source, --target, --valid-source and --valid-target, not both.")
     given = recipes.overrides(arguments.set)
     if arguments.recipe:
         root = Path(arguments.data_root) if arguments.data_root else None
@@ -72,7 +72,7 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
             "heedful train --source train.en --target train.de --out runs/mine"
         )
     if not (arguments.out or arguments.dry_run):
-        raise UsageError("No directory given for the run. Pass --out RUN, for example --out runs/mine.")
+        raise UsageError("No run directory given. Pass --out RUN, for example --out runs/mine.")
     return _absolute(settings)
 
 
@@ -91,7 +91,7 @@ def _plan_lines(report: Report) -> Iterator[str]:
     if plan.missing:
         more = f" and {len(plan.missing) - 1} more" if len(plan.missing) > 1 else ""
         yield f"data not found here: {plan.missing[0]}{more}"
-    yield from (f"chosen: {choice}" for choice in plan.chosen)
+    yield from map(str, plan.chosen)
     yield f"parameters: {report.estimate.parameters:,}"
     parts = f"{training.accumulate} × {training.batch_tokens:,} padded"
     mean = f"at most ({parts})" if plan.buckets is None else f"on average (at most {parts})"

@@ -119,7 +119,7 @@ def output(name: str | None, *inputs: str) -> Iterator[TextIO]:
     if path.is_file() and (_is_one_of(path, inputs) if inputs else _is_standard_input(path)):
         raise UsageError(f"--output {name} is one of the input files. Choose another name.")
     if not name or path.is_dir():
-        raise UsageError(f'--output must be a file, not "{name}".')
+        raise UsageError(f'--output "{name}" is not a file. Choose a file name.')
     if not path.parent.is_dir():
         raise UsageError(f"Cannot write {path}: directory {path.parent} does not exist. Create it first.")
     require_not_in_a_model(path)

@@ -169,11 +169,13 @@ def require(precision: str, device: torch.device) -> None:
     if precision not in PRECISIONS:
         raise UsageError(f'precision = "{precision}" is not one of {", ".join(PRECISIONS)}.')
     if precision == "int8" and device.type != "cpu":
-        raise UsageError(f"int8 works on a CPU only, and this model is on {device}. Use fp32 or bf16, or the CPU.")
+        raise UsageError(f"int8 is supported only on CPUs, but this model is on {device}. Use fp32, bf16 or the CPU.")
     if precision == "int8" and not has_int8():
-        raise MachineError("This build of torch has no 8-bit integer matrix products. Use fp32, or another build.")
+        raise MachineError(
+            "This build of torch does not support int8 matrix multiplication. Use fp32, or install another build."
+        )
     if precision == "bf16" and device.type == "cpu" and "bf16" not in processor():
         raise MachineError(
-            "This processor has no bf16 instructions (AVX512_BF16 or AMX), so bf16 would be slower than fp32 and less "
-            "exact. Use --precision fp32 or int8."
+            "This CPU has no bf16 instructions (AVX512_BF16 or AMX), so bf16 would be slower and less accurate than "
+            "fp32. Use --precision fp32 or int8."
         )

@@ -18,7 +18,7 @@ from heedful.storage.model_directory import Model
 # two on an idle machine, and 101 % beside a busy process, where two have 34 % (docs/results/experiments.md).
 _ONE_THREAD = 6_500_000
 
-NOT_NUMBERS = "The model cannot translate: its probabilities are not numbers. Its weights are damaged."
+NOT_NUMBERS = "The model outputs NaN probabilities: its weights are damaged. Restore the model, or train it again."
 
 
 class Searcher(Protocol):

@@ -148,7 +148,7 @@ class Translator:
             if tokens > self.model.text.max_length:
                 raise InputError(
                     f"Line {number} has {tokens} tokens, more than the {self.model.text.max_length} that this model "
-                    "was trained on: its probability would mean nothing. Split it."
+                    "was trained on, so its probability would be meaningless. Split the line."
                 )
         decoding = self.model.decoding
         for batch in batches_by_length(longest, decoding.batch_tokens // decoding.beam):  # as many rows as search has
@@ -165,9 +165,12 @@ class Translator:
         own = self.model.decoding
         settings = _Settings(own.beam if beam is None else beam, own.alpha if alpha is None else alpha, n_best)
         if settings.beam < 1 or settings.alpha < 0 or n_best < 1:
-            raise UsageError("beam and n-best must be at least 1, and alpha at least 0.")
+            raise UsageError(
+                f"beam and n-best must be at least 1, and alpha at least 0, not beam = {settings.beam}, "
+                f"n-best = {n_best} and alpha = {settings.alpha}."
+            )
         if n_best > settings.beam:
-            raise UsageError(f"n-best {n_best} is more than the beam of {settings.beam} can find. Raise the beam.")
+            raise UsageError(f"n-best = {n_best} is larger than beam = {settings.beam}. Raise beam, or lower n-best.")
         return settings
 
     def text(self, ids: Sequence[int]) -> str:

@@ -34,9 +34,9 @@ def choose_engine(asked: str, models: Sequence[Transformer], use: Use, precision
         raise UsageError(f'engine = "{asked}" is not one of {", ".join(ENGINES)}.')
     obstacle = next(filter(None, (_obstacle(model, precision) for model in models)), "")
     if asked == "ctranslate2" and obstacle:
-        raise UsageError(f"The engine ctranslate2 is not possible: {obstacle}. Use the engine heedful.")
+        raise UsageError(f"Cannot use the engine ctranslate2: {obstacle}. Use the engine heedful.")
     if asked != "auto":
-        return Choice(asked, "as asked")
+        return Choice(asked, "as requested")
     if use.needs:
         return Choice("heedful", f"{use.needs} needs heedful's own search")
     if obstacle:
@@ -46,7 +46,7 @@ def choose_engine(asked: str, models: Sequence[Transformer], use: Use, precision
         return Choice("heedful", "faster in batches")
     if not is_installed():
         return Choice("heedful", "CTranslate2 is not installed")
-    return Choice("ctranslate2", "faster one sentence at a time")
+    return Choice("ctranslate2", "faster for single sentences")
 
 
 def _obstacle(model: Transformer, precision: str) -> str:
@@ -56,5 +56,5 @@ def _obstacle(model: Transformer, precision: str) -> str:
     if model.embedding.weight_VD.device.type != "cpu":
         return f"the model is on {model.embedding.weight_VD.device}"
     if not has_standard_heads(model.config):
-        return "CTranslate2 cannot express heads that are not d_model / h wide"
+        return "CTranslate2 supports only heads of width d_model / h"
     return ""

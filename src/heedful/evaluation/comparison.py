@@ -133,18 +133,20 @@ def _require_systems(systems: Sequence[Path], source: str | Path | None) -> None
     for path in systems:
         if not path.exists():
             raise ModelError(
-                f"{path} does not exist. Give a model or run directory, or a file with one translation per line."
+                f"{path} does not exist. Pass a model or run directory, or a file with one translation per line."
             )
     models = [path for path in systems if path.is_dir()]
     if models and source is None:
-        raise UsageError(f"{models[0]} is a directory: a model needs a text to translate. Give it with --source.")
+        raise UsageError(
+            f"{models[0]} is a directory, and a model needs source text to translate. Pass it with --source."
+        )
 
 
 def _test_set(source: str | Path | None, reference: Path) -> tuple[list[str] | None, list[str]]:
     if source is None:
         references = list(read_lines(reference))
         if not references:
-            raise InputError(f"{reference} is empty. Give at least one reference.")
+            raise InputError(f"{reference} is empty. Provide at least one reference.")
         return None, references
     pairs = list(read_sides(Path(source), reference))
     return [pair.source for pair in pairs], [pair.target for pair in pairs]

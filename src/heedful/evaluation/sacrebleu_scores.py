@@ -45,10 +45,11 @@ def chrf(hypotheses: Sequence[str], references: Sequence[str], lowercase: bool =
 
 def _require_same_length(hypotheses: Sequence[str], references: Sequence[str]) -> None:
     if not references:
-        raise InputError("Nothing to score: the reference is empty. Give at least one line.")
+        raise InputError("Nothing to score: there are no references. Provide at least one.")
     if len(hypotheses) != len(references):
         raise InputError(
-            f"{len(hypotheses)} translations and {len(references)} references. Give one reference per line."
+            f"There are {len(hypotheses)} translations but {len(references)} references. "
+            "Provide one reference per translation."
         )
 
 
@@ -57,6 +58,6 @@ def require_detokenized(references: Sequence[str]) -> None:
     for number, line in enumerate(references, start=1):
         if "\u2581" in line or "@@ " in line:
             raise InputError(
-                f"Reference line {number} looks like subwords ({line[:40]!r}). BLEU is defined on raw text. "
-                "Give detokenized references."
+                f"Reference line {number} seems to be split into subwords ({line[:40]!r}). "
+                "BLEU is defined on raw text. Provide detokenized references."
             )

@@ -124,5 +124,5 @@ def _require_seed() -> None:
     seed = os.environ.get("SACREBLEU_SEED", "12345")
     if not (seed.isascii() and seed.isdigit() and int(seed)):
         raise UsageError(
-            f'SACREBLEU_SEED is "{seed}"; it must be a whole number above 0. Unset it for the default, 12345.'
+            f'SACREBLEU_SEED = "{seed}" is not a positive integer. Correct it, or unset it to use the default, 12345.'
         )

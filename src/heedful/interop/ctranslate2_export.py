@@ -77,7 +77,7 @@ def _import_specs() -> Any:
         from ctranslate2 import specs
     except ImportError:
         raise UsageError(
-            "Export to CTranslate2 and Argos requires the package ctranslate2. Run: pip install 'heedful[export]'"
+            "Exporting to CTranslate2 and Argos requires the package ctranslate2. Run: pip install 'heedful[export]'"
         ) from None
     return specs
 

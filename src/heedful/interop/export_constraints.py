@@ -21,7 +21,7 @@ def require_standard_heads(config: ModelConfig, tool: str) -> None:
     """Raise if a format cannot express the model's heads."""
     if not has_standard_heads(config):
         raise ModelError(
-            f"{tool} cannot express this model: d_k = {config.d_k} and d_v = {config.d_v}. It supports only "
+            f"{tool} does not support this model: d_k = {config.d_k} and d_v = {config.d_v}. It supports only "
             f"d_k = d_v = d_model / h = {config.d_model} / {config.h}. Train a model with those sizes to export it."
         )
 

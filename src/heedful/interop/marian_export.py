@@ -55,10 +55,10 @@ def write_marian(model: Model, directory: Path) -> None:
 
 def marian_config(config: ModelConfig, positions: int) -> dict[str, Any]:
     """Return the keys of `MarianConfig` for a model with `positions` positions."""
-    require_standard_heads(config, "Marian")
+    require_standard_heads(config, "MarianMT")
     if config.positions != "sinusoidal":
         raise ModelError(
-            "Marian cannot express this model: positions = learned. It supports only positions = sinusoidal."
+            "MarianMT does not support model.positions = learned. Train with model.positions = sinusoidal to export."
         )
     sizes = {"layers": config.N, "attention_heads": config.h, "ffn_dim": config.d_ff}
     return {

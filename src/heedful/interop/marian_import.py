@@ -59,10 +59,10 @@ _REQUIRED: dict[str, tuple[Any, Any]] = {
 def read_marian(directory: Path) -> Model:
     """Return the model in a Marian directory; raise if heedful cannot represent it."""
     if not directory.is_dir():
-        raise ModelError(f"Directory {directory} does not exist. Give the one that save_pretrained wrote.")
+        raise ModelError(f"Directory {directory} does not exist. Pass one written by save_pretrained.")
     if not (directory / CONFIG).exists():
         raise ModelError(
-            f"{directory} is not a Marian model: it has no {CONFIG}. Give the directory that save_pretrained wrote."
+            f"{directory} is not a MarianMT model: it has no {CONFIG}. Pass the directory written by save_pretrained."
         )
     content = _read_json(directory / CONFIG)
     config = _read_config(content, directory / CONFIG)
@@ -87,7 +87,7 @@ def _read_json(path: Path) -> dict[str, Any]:
 def _read_config(content: Mapping[str, Any], path: Path) -> ModelConfig:
     for key, (required, default) in _REQUIRED.items():
         if (value := content.get(key, default)) != required:
-            raise ModelError(f"{path}: {key} is {value!r}. heedful imports only models with {required!r}.")
+            raise ModelError(f"{path}: {key} is {value!r}. heedful imports only models with {key} = {required!r}.")
     for name in ("layers", "attention_heads", "ffn_dim"):
         sides = [content.get(f"{stack}_{name}") for stack in ("encoder", "decoder")]
         if sides[0] != sides[1]:
@@ -106,7 +106,7 @@ def _read_config(content: Mapping[str, Any], path: Path) -> ModelConfig:
         rates = {key: float(content.get(key, 0.0)) for key in ("dropout", "attention_dropout")}
         return build_dataclass(ModelConfig, {**sizes, **rates})
     except (KeyError, TypeError, ValueError, OverflowError, ConfigError) as error:
-        raise ModelError(f"{path} does not describe a model: {error}.") from None
+        raise ModelError(f"{path} is not a valid model configuration: {error}.") from None
 
 
 def _read_tokenizer(directory: Path, config: ModelConfig) -> Tokenizer:
@@ -122,7 +122,7 @@ def _read_tokenizer(directory: Path, config: ModelConfig) -> Tokenizer:
         )
     tokens = tokenizer.tokens(range(tokenizer.vocab_size))
     if _read_json(directory / VOCABULARY) != {token: number for number, token in enumerate(tokens)}:
-        raise ModelError(f"{directory / VOCABULARY} and {SOURCE} number the tokens differently. They must agree.")
+        raise ModelError(f"{directory / VOCABULARY} and {SOURCE} assign different token ids. They must agree.")
     return tokenizer
 
 
@@ -149,10 +149,12 @@ def _convert_weights(theirs: dict[str, Tensor], config: ModelConfig, path: Path)
             found = list(theirs[name].shape) if name in theirs else "absent"
             raise ModelError(f"{path}: {name} is {found}. Expected shape: {list(shapes[ours])}.")
     if unknown := sorted(theirs.keys() - set(marian_names.values()) - {BIAS, *_TIED_COPIES, *_POSITION_TABLES}):
-        raise ModelError(f"{path} has {unknown[0]}, which a heedful model does not have.")
+        raise ModelError(f"{path} contains the tensor {unknown[0]}, which heedful models do not have.")
     for copy in _TIED_COPIES:
         if copy in theirs and not torch.equal(theirs[copy], theirs[EMBEDDING]):
-            raise ModelError(f"{path}: {copy} differs from {EMBEDDING}. heedful imports only tied embeddings.")
+            raise ModelError(
+                f"{path}: {copy} differs from {EMBEDDING}. heedful imports only models with tied embeddings."
+            )
     _require_no_bias(theirs, config, path)
     _require_sinusoids(theirs, config, path)
     inverse_order = marian_component_order(config.d_model).argsort()
@@ -181,7 +183,10 @@ def _require_sinusoids(theirs: Mapping[str, Tensor], config: ModelConfig, path: 
             rows = table_TD.shape[0] if table_TD.ndim else 1
             expected_TD = sinusoids(rows, config.d_model)[:, marian_component_order(config.d_model)]
             if table_TD.shape != expected_TD.shape or not torch.allclose(table_TD, expected_TD, atol=0.01):
-                raise ModelError(f"{path}: {name} is not sinusoidal. heedful imports only sinusoidal positions.")
+                raise ModelError(
+                    f"{path}: {name} is not sinusoidal. "
+                    "heedful imports only models with sinusoidal positional encodings."
+                )
 
 
 def _read_text_and_decoding(content: Mapping[str, Any], path: Path) -> tuple[TextFacts, DecodingConfig]:
@@ -192,4 +197,4 @@ def _read_text_and_decoding(content: Mapping[str, Any], path: Path) -> tuple[Tex
             DecodingConfig, heedful_section.get("decoding", {})
         )
     except (AttributeError, TypeError, ValueError, OverflowError, ConfigError) as error:
-        raise ModelError(f"{path} does not describe a model: {error}.") from None
+        raise ModelError(f"{path} is not a valid model configuration: {error}.") from None

@@ -41,7 +41,7 @@ def table_1(layer: str, n: int, d: int, k: int = 3, r: int = 1) -> Terms:
         return Terms(k * n * d * d, 1, math.log(n, k))
     if layer == RESTRICTED:
         return Terms(r * n * d, 1, n / r)
-    raise ValueError(f'Table 1 has no layer "{layer}". Choose one of {", ".join(LAYERS)}')
+    raise ValueError(f'Unknown layer "{layer}" of Table 1. Choose one of {", ".join(LAYERS)}.')
 
 
 def attention_flops(config: ModelConfig, queries: int, memory: int) -> int:

@@ -108,11 +108,11 @@ def score_brackets(gold: Sequence[Tree], found: Sequence[Sequence[Bracket]]) -> 
 def require_same_words(gold: Sequence[Tree], sentences: Sequence[str]) -> None:
     """Raise unless each tree has the words of its sentence."""
     if not gold and not sentences:
-        raise InputError("Nothing to score: the sentences and the trees are empty. Give at least one of each.")
+        raise InputError("Nothing to score: there are no sentences and no trees. Provide at least one of each.")
     if len(gold) != len(sentences):
         raise InputError(
-            f"{plural(len(sentences), 'sentence')} and {plural(len(gold), 'tree')}. "
-            "Give one tree per sentence, in the same order."
+            f"Found {plural(len(sentences), 'sentence')} but {plural(len(gold), 'tree')}. "
+            "Provide one tree per sentence, in the same order."
         )
     for number, (tree, sentence) in enumerate(zip(gold, sentences, strict=True), start=1):
         if list(tree.words) != sentence.split():

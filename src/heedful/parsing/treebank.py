@@ -37,7 +37,7 @@ def treebank_files(top: Path) -> list[Path]:
     """Return all .mrg files below a directory, sorted by path."""
     if not top.is_dir():
         raise CorpusError(
-            f"Directory {top} does not exist. Give the directory that contains the treebank's {SUFFIX} files."
+            f"Directory {top} does not exist. Pass the directory that contains the treebank's {SUFFIX} files."
         )
     paths = (Path(folder, name) for folder, _, names in os.walk(top) for name in names if name.endswith(SUFFIX))
     return sorted(paths)
@@ -55,7 +55,7 @@ def split_files(files: list[Path]) -> dict[str, list[Path]]:
     if len(files) < len(SPLITS):
         raise CorpusError(
             f"{len(files)} {SUFFIX} file{'s' * (len(files) != 1)} found. Training, validation and test need "
-            "at least one file each: give a directory with three or more."
+            "at least one file each. Pass a directory with three or more."
         )
     tenth = max(1, round(len(files) / 10))
     train = len(files) - 2 * tenth
@@ -75,7 +75,7 @@ def write_splits(splits: dict[str, list[Path]], out: Path) -> list[SplitSummary]
 def _write_split(name: str, files: list[Path], out: Path) -> SplitSummary:
     trees = [tree for path in files for tree in read_trees(path)]
     if not trees:
-        raise CorpusError(f"{files[0]} and the other files of the {name} split have no trees. Give bracketed trees.")
+        raise CorpusError(f"{files[0]} and the other {name} files contain no trees. Provide bracketed trees.")
     _write_lines(out / f"{name}.{WORDS}", (" ".join(tree.words) for tree in trees))
     _write_lines(out / f"{name}.{TREES}", (linearize(tree.brackets, tree.tags) for tree in trees))
     _write_lines(out / f"{name}.{GOLD}", map(to_bracketed, trees))

@@ -49,7 +49,7 @@ class Access:
         if self.host.lower() != "localhost" and not (address and address.is_loopback):
             yield "Other machines can use this server without a key. See --api-keys."
         if ANY_ORIGIN in self.cors_origins:
-            yield "Pages of every website can use this server without a key. See --cors-origin and --api-keys."
+            yield "Any website can use this server without a key. See --cors-origin and --api-keys."
 
     def check_host(self, headers: Headers) -> None:
         """Reject unknown host names, because a website can point its own name at this address (DNS rebinding)."""
@@ -183,7 +183,7 @@ def proxies_from(given: Sequence[str]) -> tuple[Network, ...]:
         return tuple(ipaddress.ip_network(text) for text in given)
     except ValueError as error:
         raise UsageError(
-            f"--trusted-proxy: {error}. Give an address or a network, such as 10.0.0.2 or 10.0.0.0/24."
+            f"--trusted-proxy: {error}. Pass an address or a network, such as 10.0.0.2 or 10.0.0.0/24."
         ) from None
 
 
@@ -199,7 +199,7 @@ def origins_from(given: Sequence[str]) -> tuple[str, ...]:
 def hosts_from(given: Sequence[str]) -> tuple[str, ...]:
     for name in given:
         if not re.fullmatch(r"[\w.-]+|[0-9A-Fa-f:.]+", name):
-            raise UsageError(f'--allowed-host "{name}" is not a host name. Write it without scheme and port.')
+            raise UsageError(f'--allowed-host "{name}" is not a host name. Write it without a scheme or port.')
     return tuple(name.lower().removesuffix(".") for name in given)
 
 

@@ -89,7 +89,7 @@ def _srt(text: str) -> Document:
     timings = [place for place, line in enumerate(lines) if _TIMING.match(line)]
     if not timings:
         raise RequestError(
-            "Invalid request: the file has no subtitles. Each needs a line such as 00:00:01,000 --> 00:00:02,000."
+            "Invalid request: the file has no subtitles. Each needs a timing such as 00:00:01,000 --> 00:00:02,000."
         )
     # A line of digits directly before a timing is its number. A cue runs until the next number, or timing without one.
     starts = [place - 1 if place and _NUMBER.fullmatch(lines[place - 1]) else place for place in timings]

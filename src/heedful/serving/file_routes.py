@@ -98,7 +98,7 @@ async def read_file_request(request: Request, limits: Limits) -> FileRequest:
     request.app.state.access.check_key(request.headers, {**request.query_params, **fields})
     files = [part for part in parts if part.filename is not None]
     if len(files) > 1:
-        raise RequestError("Invalid request: more than one file. Send each file in a request of its own.")
+        raise RequestError("Invalid request: more than one file. Send each file in a separate request.")
     if not files or files[0].name != "file":
         raise missing("file")
     file = files[0]

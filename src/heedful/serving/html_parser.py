@@ -68,7 +68,7 @@ def _tree(text: str) -> Any:
     parser = etree.HTMLParser(encoding="utf-8", huge_tree=True)
     root = etree.fromstring(text.replace("\0", "\ufffd").encode("utf-8"), parser)
     if any(entry.level >= etree.ErrorLevels.FATAL for entry in parser.error_log):
-        raise InputError("The HTML cannot be read: its elements are nested too deeply. Send it in smaller parts.")
+        raise InputError("Cannot parse the HTML: its elements are nested too deeply. Send it in smaller parts.")
     return root
 
 

@@ -17,12 +17,12 @@ def _limit(default: float, meaning: str) -> Any:
 class Limits:
     """The limits. A request above a limit is rejected before any work is done."""
 
-    body: int = _limit(1_000_000, "bytes of a request body")
+    body: int = _limit(1_000_000, "bytes per request body")
     texts: int = _limit(100, "texts per request")
     characters: int = _limit(10_000, "characters per request, over all its texts")
     tokens: int = _limit(8_000, "tokens per request, over all its texts")
     attended: int = _limit(64, "tokens per sentence on the attention page")
-    file: int = _limit(1_000_000, "bytes of a file to translate")
+    file: int = _limit(1_000_000, "bytes per file to translate")
     files: int = _limit(100, "translated files stored or in progress")
     files_bytes: int = _limit(50_000_000, "bytes of all stored files")
     file_seconds: float = _limit(600.0, "seconds a translated file is stored")
@@ -57,7 +57,7 @@ def _number(name: str, text: str, kind: type[int] | type[float]) -> float:
     except ValueError:
         value = -1
     if not lowest <= value <= _MOST:  # also false for NaN
-        what = "a whole number" if kind is int else "a number of seconds"
+        what = "an integer" if kind is int else "a number of seconds"
         raise UsageError(f'--limit {name}={text}: "{text}" is not {what} of at least {lowest}. Write {name}=VALUE.')
     return value
 

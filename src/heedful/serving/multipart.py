@@ -34,7 +34,7 @@ class _Collector:
 
     def on_part_begin(self) -> None:
         if len(self.parts) == self.most:
-            raise RequestError(f"The multipart form has more than {self.most:,} parts.")
+            raise RequestError(f"The multipart form has more than {self.most:,} parts. Send fewer.")
         self.parts.append(Part())
 
     def on_header_field(self, data: bytes, start: int, end: int) -> None:

@@ -47,7 +47,9 @@ def _check_separators(body: bytes, limits: Limits) -> None:
     if (
         max(body.count(b":"), body.count(b",")) > most or body.count(b"%") > 4 * most
     ):  # at most four escapes per UTF-8 character
-        raise RequestError(f"The body has more than {most:,} fields, list items or escaped characters.")
+        raise RequestError(
+            f"The body has more than {most:,} fields, list items or escaped characters. Split the request."
+        )
 
 
 def read_fields(body: bytes, content_type: str, query: str = "") -> Mapping[str, Any]:
@@ -75,14 +77,14 @@ def _text(body: bytes) -> str:
     try:
         return body.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise RequestError(f"The body is not UTF-8: {error}.") from None
+        raise RequestError(f"The body is not valid UTF-8: {error}. Encode it as UTF-8.") from None
 
 
 def _urlencoded(text: str) -> list[tuple[str, str]]:
     try:
         return parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=MAX_PARTS)
     except ValueError as error:
-        raise RequestError(f"Not a valid urlencoded form: {error}.") from None
+        raise RequestError(f"Not a valid URL-encoded form: {error}.") from None
 
 
 def _form(pairs: list[tuple[str, str]]) -> Mapping[str, Any]:

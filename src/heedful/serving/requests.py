@@ -47,7 +47,7 @@ def sentence_number(fields: Mapping[str, Any]) -> int:
     """Return the number of the sentence to show attention for, counted from 1 (the default)."""
     given = _word(fields, "sentence", "1")
     if not (given.isascii() and given.isdecimal() and len(given) < 10):
-        raise RequestError(f'sentence must be a whole number of at least 1, not "{given}".')
+        raise RequestError(f'sentence must be an integer of at least 1, not "{given}".')
     return int(given)
 
 

@@ -32,8 +32,8 @@ class TranslationService:
         for one in models:
             if (one.source, one.target) in self.models:
                 raise UsageError(
-                    f"Two models translate from {one.source} to {one.target}. Serve one of them, or set "
-                    "data.source_language and data.target_language when they are trained."
+                    f"Two models translate from {one.source} to {one.target}. Serve only one of them, or set the "
+                    "languages of the other, for example MODEL:en:fr."
                 )
             self.models[one.source, one.target] = one
         self.profiles = _profiles(models)
@@ -101,14 +101,15 @@ class TranslationService:
         text = "\n".join(asked.texts)
         segments = (await asyncio.to_thread(model.translator.segment, text)).segments
         if not segments:
-            raise RequestError("q is empty. Send a text to show attention for.")
+            raise RequestError("q is empty. Send at least one sentence.")
         if not 1 <= sentence <= len(segments):
             raise RequestError(
-                f"sentence = {sentence} does not exist: q has {plural(len(segments), 'sentence')}, counted from 1."
+                f"sentence = {sentence} is out of range: q has {plural(len(segments), 'sentence')}, counted from 1."
             )
         if (tokens := len(segments[sentence - 1].ids)) > self.limits.attended:
             raise RequestError(
-                f"Sentence {sentence} has {tokens:,} tokens; attention is shown for at most {self.limits.attended:,}."
+                f"Sentence {sentence} has {tokens:,} tokens; the limit is {self.limits.attended:,}. "
+                "Send a shorter sentence."
             )
 
         def page() -> str:
@@ -123,7 +124,9 @@ class TranslationService:
         documents = await asyncio.to_thread(_documents, asked, model)
         sources = [segment.ids for document in documents for segment in document.segments]
         if (tokens := sum(map(len, sources))) > self.limits.tokens:
-            raise RequestError(f"q has {tokens:,} tokens; the limit is {self.limits.tokens:,} per request.")
+            raise RequestError(
+                f"q has {tokens:,} tokens; the limit is {self.limits.tokens:,} per request. Split the text."
+            )
         found = iter(await self.batcher.translate(model.engine, sources, 1 + asked.alternatives))
         answers = []
         for document in documents:

@@ -41,7 +41,7 @@ def _check_head(received: bytes) -> None:
     end = received.find(b"\r\n\r\n")
     head = received if end < 0 else received[: end + 2]
     if _BAD_LINE_END.search(head):
-        raise h11.RemoteProtocolError("malformed line ending in the head")
+        raise h11.RemoteProtocolError("malformed line ending in the headers")
     if len(head) > MAX_HEAD:
         raise h11.RemoteProtocolError(f"more than {MAX_HEAD} bytes of headers", error_status_hint=431)
     if end < 0:
@@ -55,12 +55,12 @@ def _check_head(received: bytes) -> None:
 
 def _check_request(request: h11.Request) -> None:
     if request.http_version not in (b"1.0", b"1.1"):
-        raise h11.RemoteProtocolError("a version of HTTP that is not spoken here")
+        raise h11.RemoteProtocolError("unsupported HTTP version")
     headers = dict(request.headers)
     if b"transfer-encoding" in headers and (b"content-length" in headers or request.http_version != b"1.1"):
         raise h11.RemoteProtocolError("ambiguous body length")
     if not request.target.startswith(b"/") and request.target != b"*":
-        raise h11.RemoteProtocolError("the target is not a path")
+        raise h11.RemoteProtocolError("the request target is not a path")
 
 
 def is_chunked(headers: Iterable[tuple[bytes, bytes]]) -> bool:

@@ -44,7 +44,7 @@ class Suggestions:
         if last and not _is_object(last) and not _OWN_START.startswith(last[: len(_OWN_START)]):
             os.close(self.file)
             raise UsageError(
-                f"--suggestions {self.path} holds something else than suggestions: its last line is not a JSON object. "
+                f"--suggestions {self.path} is not a suggestions file: its last line is not a JSON object. "
                 "Choose another file, or the name of a new one."
             )
 

@@ -16,6 +16,7 @@ from heedful.errors import InputError
 from heedful.storage.file_names import MANIFEST
 
 MOST_JSON = 1_000_000  # bytes; heedful writes no larger JSON file
+_RESTORE = "Copy it again, or restore it from a backup."
 
 
 def write_manifest(directory: Path, about: Mapping[str, str] | None = None) -> None:
@@ -37,19 +38,19 @@ def verify_manifest(directory: Path, required: tuple[str, ...], error: type[Inpu
         if name not in files:
             raise error(
                 f"{directory}: {name} is missing from {MANIFEST}. "
-                "The directory is incomplete, or heedful did not write it."
+                "The directory is incomplete, or heedful did not write it. Copy it again, or restore it."
             )
     for name, facts in files.items():
         path = directory / name
         if not path.is_file() or path.is_symlink():
-            raise error(f"{path} is missing or not a plain file.")
+            raise error(f"{path} is missing, or is not a regular file.")
         size = path.stat().st_size
         if name.endswith(".json") and size > MOST_JSON:
-            raise error(f"{path} has {size:,} bytes; the largest JSON file that heedful writes has {MOST_JSON:,}.")
+            raise error(f"{path} is too large: {size:,} bytes; heedful writes at most {MOST_JSON:,}.")
         if size != facts["bytes"]:
-            raise error(f"{path} is damaged: {size:,} bytes instead of {facts['bytes']:,}.")
+            raise error(f"{path} is damaged: {size:,} bytes instead of {facts['bytes']:,}. {_RESTORE}")
         if _sha256(path) != facts["sha256"]:
-            raise error(f"{path} is damaged: its SHA-256 does not match {MANIFEST}.")
+            raise error(f"{path} is damaged: its SHA-256 does not match {MANIFEST}. {_RESTORE}")
     return {name: facts["sha256"] for name, facts in files.items()}
 
 
@@ -58,17 +59,17 @@ def read_manifest(directory: Path, error: type[InputError]) -> dict[str, dict[st
     path = directory / MANIFEST
     try:
         if path.is_symlink():
-            raise ValueError("not a plain file")
+            raise ValueError("not a regular file")
         content = json.loads(read_at_most(path, MOST_JSON).decode())
         files: dict[str, dict[str, Any]] = content["files"]
         entries_fit = all(_is_entry(name, facts) for name, facts in files.items())
         sound = entries_fit and content.pop("digest") == _digest(content)
     except FileNotFoundError:
-        raise error(f"{path} is missing: {directory} is incomplete, or heedful did not write it.") from None
+        raise error(f"{path} is missing: {directory} is incomplete, or heedful did not write it. {_RESTORE}") from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as reason:
-        raise error(f"{path} is damaged: {reason}.") from None
+        raise error(f"{path} is damaged: {reason}. {_RESTORE}") from None
     if not sound:
-        raise error(f"{path} is damaged: its digest does not match its content.")
+        raise error(f"{path} is damaged: its digest does not match its content. {_RESTORE}")
     return files
 
 

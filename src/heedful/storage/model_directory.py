@@ -108,7 +108,7 @@ def write_model(directory: Path, model: Model) -> None:
 def read_model(directory: Path, device: torch.device | str = "cpu") -> Model:
     """Verify every byte of a MODEL and read it. The transformer is in eval mode."""
     if not directory.is_dir():
-        raise ModelError(f"There is no model {directory}. Give a model or run directory that heedful wrote.")
+        raise ModelError(f"{directory} is not a model directory. Pass a model or run directory written by heedful.")
     _refuse_other_formats(directory)
     verify_manifest(directory, MODEL_FILES, ModelError)
     content = read_config(directory)
@@ -120,11 +120,12 @@ def read_model(directory: Path, device: torch.device | str = "cpu") -> Model:
         )
         history = dict(content["history"])
     except (KeyError, TypeError, ValueError, OverflowError, ConfigError) as error:
-        raise ModelError(f"{directory / CONFIG} does not describe a model: {error}.") from None
+        raise ModelError(f"{directory / CONFIG} is not a valid model configuration: {error}.") from None
     tokenizer = Tokenizer.read(directory / TOKENIZER)
     if tokenizer.vocab_size != config.vocab_size:
         raise ModelError(
-            f"{directory}: the tokenizer has {tokenizer.vocab_size} tokens and the model {config.vocab_size}."
+            f"{directory}: the tokenizer has {tokenizer.vocab_size} tokens, but the model has {config.vocab_size}. "
+            "The two do not belong together: copy the directory again."
         )
     transformer = with_weights(config, read_tensors(directory / WEIGHTS, ModelError), directory / WEIGHTS)
     return Model(transformer.to(device).eval(), tokenizer, text, decoding, history)
@@ -155,7 +156,7 @@ def read_config(directory: Path) -> dict[str, Any]:
         content = json.loads(read_at_most(path, MOST_JSON).decode("utf-8"))
         version = content["format_version"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise ModelError(f"{path} cannot be read: {error}.") from None
+        raise ModelError(f"Cannot read {path}: {error}.") from None
     require_format_version(version, FORMAT_VERSION, path, ModelError)
     return dict(content)
 
@@ -199,11 +200,11 @@ def read_tensors(path: Path, error: type[InputError]) -> dict[str, Tensor]:
     """Read a safetensors file, and raise `error` if it is invalid."""
     try:
         if path.exists() and not path.is_file():
-            raise ValueError("not a plain file")  # reading from a pipe may never end
+            raise ValueError("not a regular file")  # reading from a pipe may never end
         with path.open("rb") as stream:
             header = int.from_bytes(stream.read(8), "little")
         if header > _MOST_HEADER:
-            raise ValueError(f"a header of {header:,} bytes; the largest that heedful writes has {_MOST_HEADER:,}")
+            raise ValueError(f"its header has {header:,} bytes; heedful writes at most {_MOST_HEADER:,}")
         return safetensors.torch.load_file(path)
     except (safetensors.SafetensorError, OSError, ValueError) as reason:
-        raise error(f"{path} cannot be read: {reason}.") from None
+        raise error(f"Cannot read {path}: {reason}.") from None

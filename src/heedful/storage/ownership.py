@@ -28,7 +28,9 @@ def claim(directory: Path, kind: str) -> None:
     if is_ours(directory, kind):
         return
     if os.path.lexists(directory) and not is_empty(directory):
-        raise UsageError(f"{directory} exists, and heedful did not write it. Choose another --out, or move it away.")
+        raise UsageError(
+            f"{directory} already exists, and heedful did not write it. Choose another --out, or move it elsewhere."
+        )
     write_durably(directory / MARKER, marker_bytes(kind))
 
 
@@ -72,5 +74,5 @@ def require_no_links(paths: Iterable[Path]) -> None:
         if path.is_symlink():
             raise UsageError(
                 f"{path} is a symbolic link. heedful does not follow links inside a run. "
-                "Put the directory itself there, or make the whole run directory a link."
+                "Replace the link with the directory itself, or make the whole run directory a link."
             )

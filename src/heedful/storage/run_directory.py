@@ -81,7 +81,7 @@ class RunDirectory:
     def require_own(self) -> None:
         """Raise UsageError unless the directory is a run of heedful's, or a new run would overwrite nothing in it."""
         if self.path.exists() and not self.path.is_dir():
-            raise UsageError(f"--out {self.path} is a file. Give a directory, or the name of a new one.")
+            raise UsageError(f"--out {self.path} is a file. Pass the name of a new or existing directory.")
         stored = self.checkpoints.glob("step-*") if not self.checkpoints.is_symlink() else ()
         if is_ours(self.path):
             require_no_links([*self.entries(), *stored])
@@ -89,17 +89,18 @@ class RunDirectory:
             return
         if self.config.exists() and self.checkpoints.is_dir():
             raise UsageError(
-                f"--out {self.path} looks like a run, but {MARKER} is missing, the file that shows that heedful wrote "
-                "it. If you copied the run, copy this hidden file too (cp -a). Otherwise choose another --out."
+                f"--out {self.path} looks like a run, but its marker file {MARKER} is missing, so heedful may not "
+                "have written it. If you copied the run, copy this hidden file too (cp -a). "
+                "Otherwise, choose another --out."
             )
         for path in (*self.entries(), self.path / CONFIG, self.path / MANIFEST):
             if os.path.lexists(path):
                 raise UsageError(
-                    f"--out {self.path} is not a run of heedful's, and a run would overwrite {path.name} in it. "
-                    "Choose another --out, or move the file away."
+                    f"--out {self.path} is not a heedful run, and training would overwrite {path.name} in it. "
+                    f"Choose another --out, or move {path.name} elsewhere."
                 )
         if os.path.lexists(self.marker) and not (self.marker.is_file() and self.marker.stat().st_size == 0):
-            raise UsageError(f"{self.marker} is not a file that heedful wrote. Choose another --out, or move it away.")
+            raise UsageError(f"heedful did not write {self.marker}. Choose another --out, or move the file elsewhere.")
 
     def _require_own_entries(self) -> None:
         """Raise UsageError at the start, not hours later, if training would replace something foreign in a run."""
@@ -110,8 +111,8 @@ class RunDirectory:
             foreign = [path for path in foreign if path != self.tokenizer or not self._is_own_tokenizer()]
         if foreign:
             raise UsageError(
-                f"{foreign[0]} contains something that heedful did not write, and training would replace it. "
-                "Move it away and run the same command again."
+                f"{foreign[0]} was not written by heedful, or has been changed since. Training would replace it. "
+                "Move it elsewhere and run the same command again."
             )
 
     def _is_own_tokenizer(self) -> bool:
@@ -177,12 +178,10 @@ def is_run(path: Path) -> bool:
 def open_model(path: Path, checkpoint: str | None = None, device: torch.device | str = "cpu") -> Model:
     """Open a MODEL, or the "averaged", "best" or "last" model of a RUN. By default, take the first that exists."""
     if checkpoint not in (None, *CHECKPOINTS):
-        raise UsageError(f'There is no checkpoint "{checkpoint}".{nearest(str(checkpoint), CHECKPOINTS)}')
+        raise UsageError(f'Unknown checkpoint "{checkpoint}".{nearest(str(checkpoint), CHECKPOINTS)}')
     if not is_run(path):
         if checkpoint in ("best", "last") and path.is_dir():
-            raise UsageError(
-                f'{path} is a model, not a run: it has no "{checkpoint}" checkpoint. Leave out the option.'
-            )
+            raise UsageError(f'{path} is a model, not a run: it has no "{checkpoint}" checkpoint. Omit --checkpoint.')
         return read_model(path, device)
     run = RunDirectory(path)
     places = {"averaged": run.model, "best": run.best}
@@ -193,7 +192,7 @@ def open_model(path: Path, checkpoint: str | None = None, device: torch.device |
     if checkpoint == "last":
         return read_last(run, device)
     if not places[checkpoint].is_dir():
-        raise ModelError(f'The run {path} has no "{checkpoint}" model yet. Use "last", or train further.')
+        raise ModelError(f'The run {path} has no "{checkpoint}" model yet. Use "last", or continue training.')
     return read_model(places[checkpoint], device)
 
 
@@ -201,7 +200,7 @@ def read_last(run: RunDirectory, device: torch.device | str = "cpu") -> Model:
     """Return the model of the newest valid checkpoint."""
     newest = run.valid_steps(1)
     if not newest:
-        raise ModelError(f"The run {run.path} has no valid checkpoint yet.")
+        raise ModelError(f"The run {run.path} has no valid checkpoint yet. Run heedful train first.")
     weights = read_tensors(run.checkpoint(newest[0]) / WEIGHTS, CheckpointError)
     return model_of_run(run, weights, newest, device)
 

@@ -46,12 +46,12 @@ class Corpus:
             return cls(tuple(map(Path, source)), ())
         if any(tables) or any(is_table(file) for file in target):
             raise CorpusError(
-                f"The {name} text mixes .tsv and other files. A .tsv file has both sides: give it only as source."
+                f"The {name} text mixes .tsv and other files. A .tsv file has both sides: pass it only as source."
             )
         if len(source) != len(target):
             raise CorpusError(
-                f"The {name} text has {len(source)} source and {len(target)} target files; "
-                "give one target file per source file, in the same order."
+                f"The {name} text has {len(source)} source and {len(target)} target files. "
+                "Pass one target file per source file, in the same order."
             )
         return cls(tuple(map(Path, source)), tuple(map(Path, target)))
 
@@ -91,7 +91,7 @@ class Corpus:
                 with path.open("rb") as stream:
                     total.update(hashlib.file_digest(stream, "sha256").digest())
             except FileNotFoundError:
-                raise CorpusError(f"File {path} does not exist.") from None
+                raise CorpusError(f"File {path} does not exist. Check the path.") from None
             except OSError as error:
                 raise CorpusError(f"Cannot read {path}: {error}.") from None
         return total.hexdigest()
@@ -114,7 +114,7 @@ def read_sides(source: Path, target: Path) -> Iterator[Pair]:
         lines += 1
         yield Pair(left, right)
     if not lines:
-        raise CorpusError(f"{source} and {target} are empty. Give files with at least one line of text each.")
+        raise CorpusError(f"{source} and {target} are empty. Pass files with at least one line of text each.")
 
 
 def read_table(path: Path) -> Iterator[Pair]:
@@ -128,7 +128,7 @@ def read_table(path: Path) -> Iterator[Pair]:
             )
         yield Pair(columns[0], columns[1])
     if not lines:
-        raise CorpusError(f"{path} is empty. Give a file whose lines are source, tab, target.")
+        raise CorpusError(f"{path} is empty. Pass a file whose lines are source, tab, target.")
 
 
 def clean(text: str, lowercase: bool) -> str:

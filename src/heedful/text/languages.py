@@ -103,7 +103,7 @@ def require_code(code: str, where: str) -> str:
         shown = code.encode("utf-8", "backslashreplace").decode()
         raise UsageError(
             f'{where}: "{shown}" is not a language code. Use an ISO 639 code such as en, de or hsb, with a region '
-            f"or a script where you need one (pt-BR, zh-Hans), or a private one (x-mine).{_hint(code)}"
+            f"or a script where you need one (pt-BR, zh-Hans), or a private-use code (x-mine).{_hint(code)}"
         )
     script, region = (part[1:] if part else "" for part in found.groups()[1:])
     return "-".join(part for part in (language, script.title(), region.upper()) if part)

@@ -31,7 +31,7 @@ _LOOKED_AT = 200  # leading bytes from which the encoding is detected
 def read_lines(path: Path) -> Iterator[str]:
     """Yield the lines of a plain or .gz file. Errors name file and line."""
     if path.is_dir():
-        raise CorpusError(f"{path} is a directory. Give a text file.")
+        raise CorpusError(f"{path} is a directory. Pass a text file.")
     try:
         with _open(path) as stream:
             yield from decode_lines(stream, str(path), path)
@@ -58,7 +58,7 @@ def decode_lines(stream: Readable, name: str, path: Path | None = None) -> Itera
         if len(raw) > MAX_LINE_BYTES:
             raise CorpusError(
                 f"{name}:{number}: the line is longer than {MAX_LINE_BYTES:,} bytes. "
-                "Give a text file with one sentence or paragraph per line."
+                "Pass a text file with one sentence or paragraph per line."
             )
         if number == 1:
             _refuse_gzip(raw, name, path)

@@ -156,12 +156,14 @@ def _training_error(error: str, vocab_size: int) -> TokenizerError:
     if found := re.search(r"smaller than required_chars\. \d+ vs (\d+)", error):
         required = int(found.group(1))
         return VocabularyTooSmallError(
-            f"data.vocab_size = {vocab_size} is too small: the characters of the text and the 256 bytes "
-            f"need {required}. Raise data.vocab_size above that.",
+            f"data.vocab_size = {vocab_size} is too small: the characters of the text and the 256 byte tokens "
+            f"need {required}. Raise data.vocab_size above {required}.",
             required,
         )
     if "sentences_.empty()" in error:
-        return TokenizerError("Cannot train a tokenizer: every line of the text is empty or too long.")
+        return TokenizerError(
+            "Cannot train a tokenizer: every line of the text is empty or too long. Check the text files."
+        )
     return TokenizerError(f"Cannot train a tokenizer: {error}")
 
 

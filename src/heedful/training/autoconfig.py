@@ -34,7 +34,7 @@ class Choice:
     why: str
 
     def __str__(self) -> str:
-        return f"{self.section}.{self.key} = {self.value}  ({self.why})"
+        return f"{self.section}.{self.key} = {self.value} — {self.why}"
 
 
 def vocabulary(pairs: int) -> Choice:
@@ -111,7 +111,7 @@ def _shape(size: CorpusSize, gpu: bool, given: Mapping[str, Any]) -> list[Choice
     why = f"{plural(pairs, 'pair')} on a {'GPU' if gpu else 'CPU'}"
     return [
         *(Choice("model", key, value, why) for key, value in shape.items()),
-        Choice("model", "dropout", dropout, f"smaller corpora get more dropout; {plural(pairs, 'pair')}"),
+        Choice("model", "dropout", dropout, f"smaller corpora get more dropout ({plural(pairs, 'pair')})"),
     ]
 
 
@@ -159,7 +159,14 @@ def _rate(d_model: int, warmup_steps: int) -> list[Choice]:
     """
     highest = 0.003 * (128 / d_model) ** 0.5
     factor = round(min(1.0, highest * (d_model * warmup_steps) ** 0.5), 3)
-    return [Choice("training", "learning_rate", factor, f"a peak of {factor * (d_model * warmup_steps) ** -0.5:.4f}")]
+    return [
+        Choice(
+            "training",
+            "learning_rate",
+            factor,
+            f"a peak learning rate of {factor * (d_model * warmup_steps) ** -0.5:.4f}",
+        )
+    ]
 
 
 def _intervals(settings: Settings) -> list[Choice]:

@@ -108,7 +108,7 @@ def process_group(device: torch.device) -> Iterator[ProcessGroup]:
         return
     if missing := [name for name, value in given.items() if not value]:
         raise UsageError(
-            f"WORLD_SIZE is {world_size}, but {', '.join(missing)} not set. "
+            f"WORLD_SIZE is {world_size}, but these variables are not set: {', '.join(missing)}. "
             "Start the processes with torchrun, or unset WORLD_SIZE."
         )
     if device.type == "cuda":

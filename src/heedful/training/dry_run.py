@@ -165,12 +165,12 @@ def _refusal(planned: Plan, cost: Estimate, available: int, device: torch.device
     if not ways:
         fixed = cost.memory.weights + cost.memory.gradients + cost.memory.moments
         return (
-            f"This cannot be trained here: {needed}. Weights, gradients and moments alone are {gigabytes(fixed)}, and "
-            "no batch fits beside them. Choose a smaller model (model.d_model, model.N, "
+            f"The run does not fit in memory: {needed}. Weights, gradients and Adam's moments alone take "
+            f"{gigabytes(fixed)}, which leaves no room for a batch. Choose a smaller model (model.d_model, model.N, "
             "data.vocab_size), lower data.max_length, or use a machine with more memory."
         )
     listed = "; or ".join(f"{words} ({gigabytes(total(recipe))})" for words, recipe in ways)
-    return f"This cannot be trained here: {needed}. What would fit: {listed}."
+    return f"The run does not fit in memory: {needed}. To make it fit, set {listed}."
 
 
 def _ways(recipe: Recipe, fits: Callable[[Recipe], bool]) -> list[tuple[str, Recipe]]:
@@ -195,7 +195,7 @@ def _parts(recipe: Recipe) -> str:
     training = recipe.training
     return (
         f"training.batch_tokens = {training.batch_tokens} with training.accumulate = {training.accumulate}, "
-        "the same update in smaller parts"
+        "the same update in smaller batches"
     )
 
 

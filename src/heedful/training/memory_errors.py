@@ -44,5 +44,6 @@ def _advice(checkpoint_activations: bool) -> str:
     first = "Lower" if checkpoint_activations else "Set training.checkpoint_activations = true, or lower"
     return (
         f"Saved checkpoints are intact. {first} training.batch_tokens (and raise training.accumulate to keep the "
-        "number of tokens per update), data.max_length or the size of the model. Then train into a new --out."
+        "number of tokens per update), data.max_length or the size of the model. "
+        "Then train again with another --out."
     )

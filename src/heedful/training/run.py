@@ -143,7 +143,7 @@ def _prepare(run: RunDirectory, settings: Settings, processes: ProcessGroup) -> 
     else:
         prepared = run_setup.begin(run, settings, processes.device, print_status, processes.world_size)
         for choice in prepared.choices:
-            print_status(f"chosen: {choice}")
+            print_status(str(choice))
     with disk_errors(run.checkpoints):
         run.checkpoints.mkdir(exist_ok=True)
         clear_unfinished(run.checkpoints)
@@ -180,7 +180,7 @@ def _restore(run: RunDirectory, prepared: Prepared, processes: ProcessGroup) -> 
     newest = run.valid_steps(1)
     if not newest and run.steps():
         raise CheckpointError(
-            f"None of the checkpoints in {run.checkpoints} is valid. Restore one, or train into another --out."
+            f"None of the checkpoints in {run.checkpoints} is valid. Restore one, or choose another --out."
         )
     if newest:
         trainer.progress = checkpoints.load(run, newest[0], model, trainer.optimizers)

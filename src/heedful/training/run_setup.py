@@ -115,7 +115,7 @@ def resume(run: RunDirectory, settings: Settings) -> Prepared:
     ):
         raise CheckpointError(
             f"The tokenizer {recipe.data.tokenizer} is not the one that {run.path} was started with. "
-            "Leave it out, or train into another --out."
+            "Omit it, or choose another --out."
         )
     train, valid = corpora(recipes.as_settings(recipe))
     stores = []
@@ -125,7 +125,7 @@ def resume(run: RunDirectory, settings: Settings) -> Prepared:
             if store.facts.get(what) != digest:
                 changed = f"{name} text" if what == "text" else f"{what} of the {name} text"
                 raise CheckpointError(
-                    f"The {changed} has changed since {run.path} was started. Restore it, or train into another --out."
+                    f"The {changed} has changed since {run.path} was started. Restore it, or choose another --out."
                 )
         stores.append(store)
     if recipe != old:
@@ -177,13 +177,13 @@ def with_initial_model(settings: Settings, model: Model | None) -> Settings:
     for key, value in settings.get("model", {}).items():
         own = getattr(model.transformer.config, key)
         if key not in ("dropout", "attention_dropout", "word_dropout") and value != own:
-            raise ConfigError(f"model.{key} = {value}, but the model of --init has {own}. Leave it out.")
+            raise ConfigError(f"model.{key} = {value}, but the --init model has {own}. Omit model.{key}.")
     keys = ("N", "d_model", "d_ff", "h", "d_k", "d_v", "positions", "max_positions")
     shape = {key: getattr(model.transformer.config, key) for key in keys}
     if given.get("vocab_size", model.tokenizer.vocab_size) != model.tokenizer.vocab_size:
         raise ConfigError(
-            f"data.vocab_size = {given['vocab_size']}, but the model of --init has {model.tokenizer.vocab_size} "
-            "tokens. Leave it out."
+            f"data.vocab_size = {given['vocab_size']}, but the --init model has {model.tokenizer.vocab_size} "
+            "tokens. Omit data.vocab_size."
         )
     inherited: Settings = {
         "data": {
@@ -210,7 +210,7 @@ def _tokenizer(
     pairs = train.count()
     chosen = None if "vocab_size" in data else autoconfig.vocabulary(pairs)
     wanted = chosen.value if chosen else data["vocab_size"]
-    print_status(f"learning a tokenizer of {plural(wanted, 'token')} from {plural(pairs, 'pair')}")
+    print_status(f"training a tokenizer with a vocabulary of {plural(wanted, 'token')} on {plural(pairs, 'pair')}")
     lowercase = data.get("lowercase", False)
     try:
         tokenizer = learn(_sample(train, pairs, lowercase), wanted, threads)
@@ -222,7 +222,7 @@ def _tokenizer(
         chosen = Choice("data", "vocab_size", wanted, f"the text has {error.required:,} distinct characters")
         tokenizer = learn(_sample(train, pairs, lowercase), wanted, threads)
     if tokenizer.vocab_size < wanted:
-        print_status(f"the text supports only {tokenizer.vocab_size:,} tokens; the vocabulary has that size")
+        print_status(f"the text yields only {tokenizer.vocab_size:,} tokens; using a vocabulary of that size")
     return tokenizer, chosen
 
 
@@ -252,8 +252,8 @@ def _store(
         print_status(f"warning: {warning}")
     if not len(store):
         raise CorpusError(
-            f"No pair of the {name} text is left: {store.report}. A side may have at most {rules.max_length} tokens "
-            f"(data.max_length), and {rules.max_ratio} times as many as the other side (data.max_ratio). "
+            f"No pairs of the {name} text are left: {store.report}. Each side may have at most {rules.max_length} "
+            f"tokens (data.max_length) and at most {rules.max_ratio} times as many as the other side (data.max_ratio). "
             "Raise these limits, or check that the two files belong together."
         )
     return store
@@ -278,6 +278,6 @@ def require_same(run: RunDirectory, old: Recipe, new: Recipe) -> None:
     if changed:
         listed = "; ".join(f"{key} was {before!r}, now {after!r}" for key, (before, after) in changed.items())
         raise ConfigError(
-            f"The run {run.path} was started with other settings: {listed}. Only "
-            f"{', '.join(sorted(allowed))} may change. Restore them, or choose another --out."
+            f"The run {run.path} was started with different settings: {listed}. Only "
+            f"{', '.join(sorted(allowed))} may change. Restore the original values, or choose another --out."
         )

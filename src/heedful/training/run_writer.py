@@ -47,7 +47,9 @@ class RunWriter:
         """Update the progress bar."""
         self.display.step(progress.step, result)
         if result.skipped:
-            self.display.print(f"step {progress.step}: not finite, update skipped ({progress.skipped} so far)")
+            self.display.print(
+                f"step {progress.step:,}: loss or gradient not finite; update skipped ({progress.skipped:,} so far)"
+            )
 
     def log_training(self, progress: Progress, result: StepResult, epoch: float) -> None:
         """Log the mean losses since the last entry, even if a resumed session wrote that entry."""

@@ -184,7 +184,7 @@ def _non_finite_message(step: int, batches: list[Batch], loss: float, norm: floa
     lines = [str(line) for batch in batches for line in batch.lines]
     listed = ", ".join(lines[:_LISTED_LINES]) + (" …" if len(lines) > _LISTED_LINES else "")
     return (
-        f"Step {step}: the {what}. The weights were not changed. The batch contains the pairs of lines {listed} "
+        f"Step {step}: the {what}. The weights were not changed. The update used lines {listed} "
         "of the training text. Check these lines. Then lower training.learning_rate, raise training.warmup_steps, or "
-        'set training.non_finite = "skip", and train into a new --out.'
+        'set training.non_finite = "skip", and train again with another --out.'
     )

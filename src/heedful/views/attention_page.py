@@ -54,7 +54,7 @@ def attended(
         found = _sentences(translator, source, sentence)
     if sentence is not None and not 1 <= sentence <= len(found):
         raise InputError(
-            f"--sentence {sentence} does not exist: TEXT has {plural(len(found), 'sentence')}, counted from 1."
+            f"--sentence {sentence} is out of range: TEXT has {plural(len(found), 'sentence')}, counted from 1."
         )
     return found
 
@@ -63,7 +63,7 @@ def _sentences(translator: Translator, text: str, chosen: int | None) -> list[At
     """Return the sentences of a text with the model's translations, or with that of the selected one only."""
     segments = translator.segment(check_text(text, "TEXT")).segments
     if not segments:
-        raise InputError("TEXT is empty. Give at least one word.")
+        raise InputError("TEXT is empty. Pass at least one word.")
     found = [AttendedSentence(segment.text) for segment in segments]
     shown = [number for number in range(len(segments)) if chosen in (None, number + 1)]
     translations = translator.search([segments[number].ids for number in shown])
@@ -81,10 +81,10 @@ def _ids(translator: Translator, text: str, name: str) -> list[int]:
     ids = translator.ids(check_text(text, name))
     longest = translator.model.text.max_length
     if len(ids) == 1:
-        raise InputError(f"{name} is empty. Give at least one word.")
+        raise InputError(f"{name} is empty. Pass at least one word.")
     if len(ids) > longest:
         raise InputError(
-            f"{name} has {len(ids)} tokens; this model was trained on at most {longest}. Give a shorter text."
+            f"{name} has {len(ids)} tokens; this model was trained on at most {longest}. Pass a shorter text."
         )
     return ids
 

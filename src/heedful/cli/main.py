@@ -78,9 +78,17 @@ def run(parsed: argparse.Namespace) -> None:
     command(parsed)
 
 
+class _Formatter(logging.Formatter):
+    """Writes `warning: …`, as training does."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return f"{record.levelname.lower()}: {super().format(record)}"
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    logging.addLevelName(logging.WARNING, "warning")  # as training writes it
-    logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.WARNING, stream=sys.stderr)
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Formatter())
+    logging.basicConfig(handlers=[handler], level=logging.WARNING)
     # File names that are not UTF-8 are printed unchanged.
     sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape", newline="\n")  # type: ignore[union-attr]
     keep_memory()

@@ -5,6 +5,9 @@ from __future__ import annotations
 import gzip
 import json
 import logging
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import islice
@@ -198,6 +201,14 @@ def test_evaluate_warns_of_another_language(
     assert all(
         message.endswith("but the model translates from English to German. Check the file.") for message in warned
     )
+
+
+def test_warnings_have_the_style_of_training(own_run: Path) -> None:
+    shutil.rmtree(own_run / "model")
+    command = [sys.executable, "-m", "heedful", "translate", str(own_run), "--engine", "heedful"]
+    done = subprocess.run(command, input=b"a b\n", capture_output=True)
+    assert done.returncode == 0
+    assert done.stderr.decode().startswith(f"warning: {own_run} has no averaged model yet")
 
 
 def test_export_takes_languages(heedful: Program, tiny_run: Path, tmp_path: Path) -> None:

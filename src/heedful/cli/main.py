@@ -78,17 +78,17 @@ def run(parsed: argparse.Namespace) -> None:
     command(parsed)
 
 
-class _LogFormatter(logging.Formatter):
-    """Writes "warning: …", as training does."""
+class _Formatter(logging.Formatter):
+    """Writes `warning: …`, as training does."""
 
     def format(self, record: logging.LogRecord) -> str:
-        return f"{record.levelname.lower()}: {record.getMessage()}"
+        return f"{record.levelname.lower()}: {super().format(record)}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_LogFormatter())
-    logging.basicConfig(level=logging.WARNING, handlers=[handler])
+    handler.setFormatter(_Formatter())
+    logging.basicConfig(handlers=[handler], level=logging.WARNING)
     # File names that are not UTF-8 are printed unchanged.
     sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape", newline="\n")  # type: ignore[union-attr]
     keep_memory()

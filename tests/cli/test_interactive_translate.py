@@ -27,6 +27,7 @@ class Terminal:
         environment = {**os.environ, "TERM": "xterm", "PYTHONUNBUFFERED": "1", "INPUTRC": os.devnull}
         self.process, self.descriptor = pty.fork()
         if self.process == 0:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # a background shell job ignores it, and so would the program
             os.execve(sys.executable, [sys.executable, "-m", "heedful", *map(str, arguments)], environment)
         self.seen = b""
 

@@ -112,7 +112,7 @@ def test_too_few_validations() -> None:
 def test_a_loss_that_is_not_finite() -> None:
     said = diagnose(log((3.0, 1.0), (2.0, 9.0), (2.0, 9.0), (None, 0.0)), RECIPE, finished=False)
     assert said.startswith("The validation loss is not finite: training has diverged.")
-    # A check that has passed needs no message.
+    # A non-finite loss earlier in the run is not reported.
     assert "not finite" not in diagnose(log((None, 0.0), (2.0, 9.0), (2.0, 9.0), (2.0, 9.0)), RECIPE, finished=False)
 
 

@@ -83,7 +83,7 @@ mutants: setup
 	OMP_NUM_THREADS=1 $(BIN)/python tests/run_mutants.py
 
 # Comparison with other toolkits: docs/results/performance.md. One that cannot be installed is skipped with a message.
-# DATA_ROOT=DIR: train on Multi30k instead of the built-in pair. MODEL=RUN: decode with this model instead of the
+# DATA_ROOT=DIR: train on Multi30k instead of the built-in corpus. MODEL=RUN: decode with this model instead of the
 # demo's (with DATA_ROOT, Multi30k's test set). QUICK=1: a smoke test of training that writes nothing.
 bench: $(BENCH)/.ready $(JOEYNMT)/.ready
 	BENCH_JOEYNMT=$(JOEYNMT)/bin/python $(BENCH)/bin/python benchmarks/training_speed.py \

@@ -1,4 +1,4 @@
-"""Score a model on the test and unseen splits of the built-in language pair.
+"""Score a model on the test and unseen splits of the built-in corpus.
 
 python benchmarks/builtin_evaluation.py RUN [SENTENCES]
 """

@@ -180,7 +180,7 @@ def read_text(translator: Any, data_root: Path | None, sentences: int) -> Text:
     from heedful.text.corpus import Corpus
 
     if data_root is None:
-        name = "the built-in pair"
+        name = "the built-in corpus"
         pairs = [(pair.english, pair.german) for pair in grammar.pairs("test", sentences)]
     else:
         name = "Multi30k, test 2016"
@@ -192,7 +192,7 @@ def read_text(translator: Any, data_root: Path | None, sentences: int) -> Text:
 
 
 def small_model(directory: Path, quick: bool) -> Path:
-    """Train a model of the built-in pair that ends its sentences, in minutes. A quick one says next to nothing."""
+    """Train a model of the built-in corpus that ends its sentences, in minutes. A quick one says next to nothing."""
     shape = {"model.N": 2, "model.d_model": 128, "model.d_ff": 512, "model.h": 4, "model.dropout": 0.1}
     steps = 100 if quick else 1_500
     run = heedful.train(

@@ -1,11 +1,11 @@
-"""Decoding speed beside the peers: one trained model, the same source ids, threads and limits, in turns.
+"""Decoding speed compared with peers: one trained model, the same source ids, threads and limits, in turns.
 
 python benchmarks/decoding_speed.py --model RUN --data-root DIR [--rounds 7] [--threads 2] [--quick]
 
-Without --model it first trains a small one on the built-in language pair. With --data-root the text is Multi30k's test
-set (the model should be of that pair), otherwise the built-in pair's. Each contender (benchmarks/decoding_peers.py) is
-its own process and waits while another has its turn. All end by their own search, none at a fixed length.
-Writes docs/results/performance-decoding.json: tables for benchmarks/performance_page.py.
+Without --model it first trains a small one on the built-in corpus. With --data-root the text is Multi30k's test set
+(the model should be for that pair), otherwise that of the built-in corpus. Each contender
+(benchmarks/decoding_peers.py) is its own process and waits while another has its turn. All end by their own search,
+none at a fixed length. Writes docs/results/performance-decoding.json: tables for benchmarks/performance_page.py.
 """
 
 from __future__ import annotations

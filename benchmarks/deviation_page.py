@@ -12,7 +12,7 @@ Results = dict[str, Any]
 
 UNKNOWN = "not measured yet"
 _PLACE = re.compile(r"(<!-- fill: ([\w-]+) -->)(.*?)(<!-- end -->)", re.DOTALL)
-_CORPORA = {"builtin": "built-in pair", "multi30k": "Multi30k"}
+_CORPORA = {"builtin": "built-in corpus", "multi30k": "Multi30k"}
 
 
 def filled(page: str, results: Results) -> str:
@@ -43,7 +43,7 @@ def table(results: Results) -> str:
         "|---|---|---|---|",
         *(_row(v.what, results["training"].get(v.name, {}), ("perplexity", "bleu", "exact")) for v in TRAINING),
         "",
-        "| searched with, on the weights of the first row | BLEU | exact match, % | as heedful's, % |",
+        "| searched with, on the weights of the first row | BLEU | exact match, % | same as heedful, % |",
         "|---|---|---|---|",
         *(_row(v.what, results["search"].get(v.name, {}), ("bleu", "exact", "same")) for v in SEARCH),
     ]
@@ -81,7 +81,7 @@ def _of_search(results: Results, variant: Variant) -> str:
     other, ours = (results["search"].get(name) for name in (variant.name, variant.against))
     if not other or not ours:
         return UNKNOWN
-    same = f"{_mean(other, 'same')} % of the translations the same"
+    same = f"{_mean(other, 'same')}% of the translations identical"
     return f"{variant.what}: BLEU {_mean(other, 'bleu')} (heedful {_mean(ours, 'bleu')}), {same}"
 
 
@@ -90,27 +90,27 @@ def _settings(results: Results) -> str:
     drawn = f"seeds {', '.join(seeds)}" if seeds else "no seed yet"
     return (
         f"N = {s['N']}, d_model = {s['d_model']}, d_ff = {s['d_ff']}, h = {s['h']}, dropout {s['dropout']}, "
-        f"{s['vocab_size']:,} tokens, {s['pairs']:,} pairs of the built-in language pair, {s['steps']:,} steps of at "
-        f"most {s['batch_tokens']:,} tokens, warm-up {s['warmup_steps']}, factor {s['learning_rate']} on Eq. 3; {drawn}"
+        f"{s['vocab_size']:,} tokens, {s['pairs']:,} pairs of the built-in corpus, {s['steps']:,} steps of at "
+        f"most {s['batch_tokens']:,} tokens, warmup {s['warmup_steps']}, factor {s['learning_rate']} on Eq. 3; {drawn}"
     )
 
 
 _WORDS = {  # templates of the computed facts
     "parameters": (
-        "with biases every row of Table 3's column comes out for {with[0]:,} to {with[1]:,} tokens, without those of "
-        "the attentions for {without[0]:,} to {without[1]:,}: the column does not decide"
+        "with all biases, vocabularies of {with[0]:,} to {with[1]:,} tokens reproduce every row of Table 3's column; "
+        "without attention biases, {without[0]:,} to {without[1]:,} do: the column does not settle the question"
     ),
     "positions": (
-        "a component is off the formula by at most {rounded:.1e}; in single precision throughout it would be "
-        "{single:.1e} (256 positions, d_model 512)"
+        "a component differs from the formula by at most {rounded:.1e}; in float32 throughout, by {single:.1e}"
+        " (256 positions, d_model 512)"
     ),
     "dropout-grain": "0.1 is {tenth:.6f}, 0.3 is {three_tenths:.6f}",
     "adam-epsilon": "as if it were {step_1:.1e} at step 1, {step_10:.1e} at step 10 and {step_100:.1e} at step 100",
     "smoothing": "the label's share is {whole:.7f} instead of {others} (37,000 tokens)",
     "averaging": (
-        "ten minutes are {base[paper]:,} steps of base and {big[paper]:,} of big; `--preset base` averages "
-        "{base[averaged]} checkpoints {base[heedful]:,} steps apart, `--preset big` {big[averaged]} that are "
-        "{big[heedful]:,} apart"
+        "ten minutes are {base[paper]:,} steps for base and {big[paper]:,} for big; `--preset base` averages "
+        "{base[averaged]} checkpoints {base[heedful]:,} steps apart, `--preset big` {big[averaged]} checkpoints "
+        "{big[heedful]:,} steps apart"
     ),
 }
 

@@ -184,25 +184,25 @@ def dropout_inside(layer: FeedForward, x_BTD: Tensor) -> Tensor:
     return result
 
 
-BASELINE = Variant("baseline", "heedful as it is")
+BASELINE = Variant("baseline", "heedful")
 LEARNED = Variant("learned", "learned positions, N(0, 1)", model={"positions": "learned"})
 TRAINING = (
     BASELINE,
     Variant("embedding-init", "embeddings N(0, 1)", initialised(unit_embeddings)),
-    Variant("linear-init", "linear layers as torch initialises them", initialised(linear_as_torch_has_it)),
-    Variant("feed-forward-init", "the feed-forward's second matrix Glorot too", initialised(feed_forward_as_the_rest)),
+    Variant("linear-init", "PyTorch's initialisation of linear layers", initialised(linear_as_torch_has_it)),
+    Variant("feed-forward-init", "second feed-forward matrix also Glorot", initialised(feed_forward_as_the_rest)),
     Variant(
         "source-end",
-        "no end symbol on the source",
+        "no end token on the source",
         ((Transformer, "encode", encode_without_end), (SearchEncoder, "encode", search_without_end)),
     ),
     Variant(
         "start",
-        "a start symbol of zeros",
+        "a start token of zeros",
         ((Embedding, "forward", embed_start_as_zero), (SearchDecoder, "embedded", embedded_start_as_zero)),
     ),
-    Variant("attention-biases", "no biases in the attentions", initialised(no_attention_biases)),
-    Variant("norm-epsilon", "ε of the norms 1e-6", initialised(smaller_epsilon)),
+    Variant("attention-biases", "no biases in attention", initialised(no_attention_biases)),
+    Variant("norm-epsilon", "layer normalisation with ε = 1e-6", initialised(smaller_epsilon)),
     Variant(
         "output-bias",
         "a bias before the softmax",
@@ -222,13 +222,11 @@ TRAINING = (
         model=LEARNED.model,
         against=LEARNED.name,
     ),
-    Variant(
-        "loss-sentences", "loss over the sentences of a batch", ((Trainer, "_accumulate_gradients", loss_by_sentence),)
-    ),
-    Variant("loss-constant", "loss over a constant", ((Trainer, "_accumulate_gradients", loss_by_a_constant),)),
+    Variant("loss-sentences", "loss divided by sentences", ((Trainer, "_accumulate_gradients", loss_by_sentence),)),
+    Variant("loss-constant", "loss divided by a constant", ((Trainer, "_accumulate_gradients", loss_by_a_constant),)),
     Variant(
         "dropout-torch",
-        "torch's dropout",
+        "PyTorch's dropout",
         ((layers, "dropout", F.dropout), (embeddings, "dropout", F.dropout), (attention, "apply_dropout", F.dropout)),
     ),
     Variant("dropout-inside", f"dropout {RATE} inside the feed-forward", ((FeedForward, "forward", dropout_inside),)),
@@ -259,8 +257,12 @@ def penalty_without_the_end(length: Any, alpha: float) -> Any:
 
 SEARCH = (
     BASELINE,
-    Variant("search-to-the-end", "ends only when none can win", ((search._Beams, "_over", over_when_none_can_win),)),
-    Variant("search-full", "ends when W have finished", ((search._Beams, "_over", over_when_the_beam_is_full),)),
-    Variant("search-length", "length without the end symbol", ((search, "length_penalty", penalty_without_the_end),)),
-    Variant("search-special", "special tokens may be said", ((likeliest, "NEVER_SAID", []),)),
+    Variant(
+        "search-to-the-end",
+        "stops only when no hypothesis can win",
+        ((search._Beams, "_over", over_when_none_can_win),),
+    ),
+    Variant("search-full", "stops when W have finished", ((search._Beams, "_over", over_when_the_beam_is_full),)),
+    Variant("search-length", "length without the end token", ((search, "length_penalty", penalty_without_the_end),)),
+    Variant("search-special", "special tokens may be generated", ((likeliest, "NEVER_SAID", []),)),
 )

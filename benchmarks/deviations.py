@@ -5,7 +5,7 @@ python benchmarks/deviations.py --data-root DIR --subword-nmt PROGRAM   # Multi3
 python benchmarks/deviations.py --only embedding-init start --seeds 1 2 3
 python benchmarks/deviations.py --steps 5 --seeds 1 --json try.json --page ''     # smoke test
 
-A small model is trained on the built-in pair with each alternative (deviation_variants.py), for the same number of
+A small model is trained on the built-in corpus with each alternative (deviation_variants.py), for the same number of
 steps and with the same batches. Each result is written at once, so an interrupted measurement can be resumed.
 """
 

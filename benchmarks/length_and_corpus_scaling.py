@@ -3,9 +3,9 @@
 python benchmarks/length_and_corpus_scaling.py [all | lengths | corpus] [--pairs 10000 100000 …] [--threads 2] [--quick]
 python benchmarks/length_and_corpus_scaling.py draw       redraw the figures from docs/results/performance-growth.json
 
-Every value is measured in a fresh process. The corpus repeats blocks of the built-in pair with a running number in each
-line, so that ten million distinct pairs can be written in a minute. Writes
-docs/results/performance-growth.json, docs/results/images/growth-lengths.svg and docs/results/images/growth-corpus.svg.
+Every value is measured in a fresh process. The corpus repeats blocks of the built-in corpus with a running number in
+each line, so that ten million distinct pairs can be written in a minute. Writes docs/results/performance-growth.json,
+docs/results/images/growth-lengths.svg and docs/results/images/growth-corpus.svg.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def lengths_table(threads: int, quick: bool) -> Table:
         "columns": ["tokens per sentence", "sentences per batch", "seconds per step", "peak MiB"],
         "rows": rows,
         "notes": [
-            "Peak memory of one forward and backward pass, besides weights and gradients, counted by the "
+            "Peak memory of one forward and backward pass, excluding weights and gradients, counted by the "
             "profiler (benchmarks/training_memory.py).",
             f"Both grow as n^p with length n: p = {exponent(rows, 2):.2f} (time), {exponent(rows, 3):.2f} (memory) "
             "over the two longest.",
@@ -223,7 +223,7 @@ def corpus_table(sizes: list[int], threads: int) -> Table:
     return {
         "title": "Growth: preparation by corpus size",
         "measured": measured(
-            threads, "the built-in pair, lines numbered; 8,000 tokens", versions("torch", "sentencepiece")
+            threads, "the built-in corpus, lines numbered; 8,000 tokens", versions("torch", "sentencepiece")
         ),
         "columns": [
             *("pairs", "seconds", "pairs per minute"),

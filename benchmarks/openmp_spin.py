@@ -1,9 +1,9 @@
-"""Effect of the OpenMP spin count on an idle machine and beside a busy process.
+"""Effect of the OpenMP spin count on an idle machine and alongside a busy process.
 
 python benchmarks/openmp_spin.py [--rounds 4] [--turns 3] [--spins 1000 10000 …] [--quick]
 
 Every round starts one process per spin count. They take turns, in an order that changes from turn to turn: first on
-the idle machine, then beside a Python process that keeps one core busy. A turn in which any other process used the
+the idle machine, then alongside a Python process that keeps one core busy. A turn in which any other process used the
 processor is repeated. Writes docs/results/performance-threads.json, which benchmarks/performance_page.py shows.
 """
 
@@ -51,7 +51,7 @@ class Turn(NamedTuple):
     processor: float  # CPU seconds of all threads
 
 
-Turns = dict[tuple[str, bool, int], list[Turn]]  # by task, whether beside a busy process, and spin count
+Turns = dict[tuple[str, bool, int], list[Turn]]  # by task, whether alongside a busy process, and spin count
 
 
 class Worker:
@@ -183,7 +183,7 @@ def take_turns(
     options: argparse.Namespace,
     turns: Turns,
 ) -> None:
-    """Measure idle speed in many short turns, because 3 % matters, and busy speed in one long turn."""
+    """Measure idle speed in many short turns, because 3% matters, and busy speed in one long turn."""
     count, seconds = (options.turns, options.seconds) if busy is None else (1, 3 * options.seconds)
     spins = list(workers)
     for task in TASKS:
@@ -201,17 +201,17 @@ def idle_ratio(turns: Turns, task: str, spin: int) -> float:
 
 
 def busy_ratio(turns: Turns, task: str, spin: int) -> float:
-    """Return the speed beside a busy process over all turns, relative to the default on an idle machine."""
+    """Return the speed alongside a busy process over all turns, relative to the default on an idle machine."""
     beside, idle = turns[task, True, spin], turns[task, False, DEFAULT]
     speed = sum(turn.units for turn in beside) / sum(turn.seconds for turn in beside)
     return speed / statistics.median(turn.units / turn.seconds for turn in idle)
 
 
 def table(turns: Turns, spins: list[int], rounds: int) -> Table:
-    data = f"batches of at most {BATCH_TOKENS:,} tokens of the built-in pair; processor flags: {flags()}"
+    data = f"batches of at most {BATCH_TOKENS:,} tokens of the built-in corpus; processor flags: {flags()}"
     rows = []
     for task in TASKS:
-        for state, ratio in (("idle", idle_ratio), ("beside a busy process", busy_ratio)):
+        for state, ratio in (("idle", idle_ratio), ("alongside a busy process", busy_ratio)):
             rows.append([task, state, *(f"{ratio(turns, task, spin):.0%}" for spin in spins)])
     return {
         "title": "Threads: speed by spin count",
@@ -219,9 +219,9 @@ def table(turns: Turns, spins: list[int], rounds: int) -> Table:
         "columns": ["", "machine", *("default" if spin == DEFAULT else f"{spin:,}" for spin in spins)],
         "rows": rows,
         "notes": [
-            "100 % is the speed with libgomp's default on an idle machine.",
+            "100% is the speed with libgomp's default on an idle machine.",
             f"Rounds, each with fresh processes: {rounds}. Idle: the median over "
-            f"{len(turns[TASKS[0], False, DEFAULT])} turns. Beside a busy process: all turns together.",
+            f"{len(turns[TASKS[0], False, DEFAULT])} turns. Alongside a busy process: all turns together.",
             f"N is 3 with d_model 256, and 2 with d_model 128. Decoding: beam {BEAM}, {TOGETHER} sentences in a batch.",
         ],
         "raw": {f"{task}; {beside}; {spin}": found for (task, beside, spin), found in turns.items()},
@@ -250,7 +250,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--turns", type=int, default=3, help="turns per process and round on the idle machine")
     parser.add_argument(
-        "--seconds", type=float, default=0.4, help="seconds per turn; three times as long beside a busy process"
+        "--seconds", type=float, default=0.4, help="seconds per turn; three times as long alongside a busy process"
     )
     parser.add_argument(
         "--patience", type=float, default=300, help="seconds in which disturbed turns are repeated (300)"

@@ -51,8 +51,8 @@ def _table_row(row: dict[str, Any]) -> str:
         f"{test['precision']:.2f}",
         f"{test['recall']:.2f}",
         f"{row['test']['up_to_40_words']['f1']:.2f}",
-        f"{test['complete_match']:.1f} %",
-        f"{row['test']['well_formed']:.1f} %",
+        f"{test['complete_match']:.1f}%",
+        f"{row['test']['well_formed']:.1f}%",
     ]
     return f"| {' | '.join(cells)} |"
 

@@ -2,9 +2,9 @@
 
 python benchmarks/serving_load.py --model RUN [--clients 1 8 32] [--seconds 8] [--rounds 3] [--out FILE]
 
-All servers use the same model and run in turns, one at a time. Each client sends one sentence of the built-in pair at a
-time, and the next as soon as it gets the response. LibreTranslate is measured offline, if `make formats` has installed
-it (.venv-libretranslate). Writes docs/results/performance-serving.json.
+All servers use the same model and run in turns, one at a time. Each client sends one sentence of the built-in corpus
+at a time, and the next as soon as it gets the response. LibreTranslate is measured offline, if `make formats` has
+installed it (.venv-libretranslate). Writes docs/results/performance-serving.json.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ def main() -> None:
                     for clients in options.clients:
                         found[one.name, clients].append(load(port, texts, clients, options.seconds))
             print(f"serving: {number + 1} of {options.rounds}", file=sys.stderr, flush=True)
-    data = f"the model {options.model.name}, sentences of the built-in pair"
+    data = f"the model {options.model.name}, sentences of the built-in corpus"
     facts = measured(len(os.sched_getaffinity(0)), data, versions("torch", "ctranslate2", "fastapi", "uvicorn"))
     write([table(found, facts)], options.out)
 

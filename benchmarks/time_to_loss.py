@@ -189,7 +189,7 @@ def table(runs: list[Run], plan: Plan, pairs: int, versions: dict[str, str]) -> 
     clocks = [f"{name}, s" for name in runs[0].clocks()]
     return {
         "title": f"Time to a validation loss of {target:.3f} nats per token",
-        "measured": measured(plan.threads, f"{pairs:,} pairs of the built-in language pair", versions),
+        "measured": measured(plan.threads, f"{pairs:,} pairs of the built-in corpus", versions),
         "columns": ["", *clocks, "start-up, s", "steps", "final loss, each run"],
         "rows": rows_of(runs, target),
         "notes": [
@@ -211,7 +211,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=300, help="steps per run (300)")
     parser.add_argument("--every", type=int, default=30, help="steps between validations (30)")
     parser.add_argument("--repeats", type=int, default=2, help="runs a side (2: A B B A)")
-    parser.add_argument("--pairs", type=int, default=20_000, help="of the built-in pair (20,000)")
+    parser.add_argument("--pairs", type=int, default=20_000, help="of the built-in corpus (20,000)")
     parser.add_argument("--d-model", type=int, default=256, help="d_ff is four times as much, h a 64th (256)")
     parser.add_argument(
         "--precision", choices=("fp32", "bf16"), default=automatic_precision(CPU)[0], help="of both sides"

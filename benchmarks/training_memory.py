@@ -258,7 +258,7 @@ def draw(measured: dict[str, Any], path: Path) -> None:
     axes.set_xticks(LENGTHS, [f"{n:,}" for n in LENGTHS])
     axes.set_yticks([10, 100, 1000], ["10", "100", "1,000"])
     axes.set_xlabel("n: tokens of the sentence, as many source as target")
-    axes.set_ylabel("MiB beside weights and gradients")
+    axes.set_ylabel("MiB, excluding weights and gradients")
     axes.set_title("Peak memory of a training step", loc="left", fontsize=11)
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)

@@ -6,7 +6,7 @@ Every contender runs in float32 and in bf16, so that peers are measured as they 
 
 Each contender is a process of its own (benchmarks/training_worker.py). A round gives every contender the same batches,
 one contender after the other, in an order that changes from round to round; what is compared are medians over rounds.
-With --data-root the batches are Multi30k's, otherwise the built-in language pair's. Writes
+With --data-root the batches are Multi30k's, otherwise the built-in corpus's. Writes
 docs/results/performance.json, from which benchmarks/performance_page.py makes the page and the figure.
 """
 
@@ -115,7 +115,8 @@ class Result:
 def text(data_root: Path | None) -> tuple[list[Pair], int, str]:
     """Return the pairs, their vocabulary size (the model's is the same for both corpora) and a description."""
     if data_root is None:
-        return [Pair(pair.english, pair.german) for pair in grammar.pairs("train", 10_000)], 1_200, "the built-in pair"
+        pairs = [Pair(pair.english, pair.german) for pair in grammar.pairs("train", 10_000)]
+        return pairs, 1_200, "the built-in corpus"
     source, target = (str(data_root / "data" / "multi30k" / f"train.{side}.gz") for side in ("en", "de"))
     return list(Corpus.of((source,), (target,), "training").pairs()), VOCABULARY, "Multi30k English-German"
 
@@ -234,7 +235,7 @@ def main() -> None:
     widths = [shape.d_model for shape in SHAPES]
     parser.add_argument("--d-model", type=int, nargs="+", choices=widths, default=widths, help="(all)")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="batches per toolkit (all)")
-    parser.add_argument("--data-root", type=Path, help="directory with data/multi30k (default: use the built-in pair)")
+    parser.add_argument("--data-root", type=Path, help="directory with data/multi30k (default: the built-in corpus)")
     parser.add_argument(
         "--quick",
         action="store_true",

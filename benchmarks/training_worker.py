@@ -4,7 +4,7 @@ python benchmarks/training_worker.py NAME PRECISION TASK THREADS
 
     {"what": "about"}                        package version, number of parameters
     {"what": "time", "batches": [0, 1, 2]}   seconds per update on each of these batches
-    {"what": "activations", "batch": 0}      peak bytes of one update besides weights, gradients and moments
+    {"what": "activations", "batch": 0}      peak bytes of one update, excluding weights, gradients and moments
 
 It is idle between requests, so that toolkits can take turns on one machine.
 """

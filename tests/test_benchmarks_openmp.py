@@ -36,7 +36,7 @@ def test_the_table_has_both_states_of_every_task() -> None:
     turns = {(task, beside, spin): turns_of(10) for task in TASKS for beside in (False, True) for spin in (7, DEFAULT)}
     table = openmp_spin.table(turns, [7, DEFAULT], 1)
     assert table["columns"] == ["", "machine", "7", "default"]
-    assert [row[:2] for row in table["rows"][:2]] == [[TASKS[0], "idle"], [TASKS[0], "beside a busy process"]]
+    assert [row[:2] for row in table["rows"][:2]] == [[TASKS[0], "idle"], [TASKS[0], "alongside a busy process"]]
     assert [row[2:] for row in table["rows"]] == [["100%", "100%"]] * 2 * len(TASKS)
 
 

@@ -30,7 +30,7 @@ def test_figures_make_a_table_and_a_picture(tmp_path: Path) -> None:
     assert text.startswith("before\n")
     assert text.endswith("after\n")
     assert "old" not in text
-    assert "| 424 | 17 | 5.0 min | 41.00 | **40.00** | 39.00 | 42.00 | 43.00 | 12.0 % | 80.0 % |" in text
+    assert "| 424 | 17 | 5.0 min | 41.00 | **40.00** | 39.00 | 42.00 | 43.00 | 12.0% | 80.0% |" in text
     assert "| 3,396 | 17 | 5.0 min | 71.50 | **70.50** |" in text
     assert (tmp_path / "images" / "parsing.png").stat().st_size > 1_000
     parsing_page.write(tmp_path)

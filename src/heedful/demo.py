@@ -1,4 +1,4 @@
-"""`heedful demo`: the whole workflow on the built-in language pair in a few minutes."""
+"""`heedful demo`: the whole workflow on the built-in corpus in a few minutes."""
 
 from __future__ import annotations
 

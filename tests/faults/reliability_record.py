@@ -19,7 +19,7 @@ DOCS = Path(__file__).parents[2] / "docs" / "explanation"
 DATA, PAGE = DOCS / "reliability.json", DOCS / "reliability.md"
 
 ROWS = {
-    "R1": ("clean resume", "a run with dropout over two epochs, resumed at every step"),
+    "R1": ("clean resume", "a two-epoch run with dropout, resumed at every step"),
     "R2": ("`kill -9`", "during saves, steps, validations, pruning, averaging and preparation"),
     "R3": ("crash at every I/O call", "while saving, pruning and replacing a model"),
     "R4": ("disk full", "ENOSPC at every write, EFBIG from the kernel"),
@@ -48,14 +48,14 @@ ROWS = {
     ),
     "R19": (
         "load",
-        "32 clients, p99 ≤ 3 × p50; then four times the capacity: 503 with Retry-After, goodput ≥ 90 %",
+        "32 clients, p99 ≤ 3 × p50; then four times the capacity: 503 with Retry-After, goodput ≥ 90%",
     ),
     "R20": (
         "slow and disconnecting clients",
         "one byte per second, silence, unread responses, disconnects: closed in time, no leaked file descriptors",
     ),
-    "R21": ("shutdown", "SIGTERM under load: all open requests answered, exit code 0"),
-    "R22": ("soak", "no mixed-up responses, memory growth ≤ 5 %"),
+    "R21": ("shutdown", "SIGTERM under load: all in-flight requests answered, exit code 0"),
+    "R22": ("soak", "no mixed-up responses, memory growth ≤ 5%"),
     "R23": (
         "user files",
         "`--out` pointing at user files, failed and killed starts, foreign locks, markers and links: nothing is lost",

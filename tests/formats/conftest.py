@@ -13,7 +13,7 @@ from heedful.cli.main import main
 
 @pytest.fixture(scope="session")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Both directions, of one model that knows a little of the built-in pair; and the same as CTranslate2."""
+    """Both directions, of one model that knows a little of the built-in corpus; and the same as CTranslate2."""
     if not (THEIRS / "libretranslate").exists():
         pytest.skip("LibreTranslate is not installed: make formats")
     top = tmp_path_factory.mktemp("packages")

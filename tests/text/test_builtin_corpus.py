@@ -1,4 +1,4 @@
-"""The built-in language pair as a corpus."""
+"""The built-in corpus as a corpus."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The built-in language pair as a training corpus."""
+"""The built-in corpus as a training corpus."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class DataConfig:
     target: tuple[str, ...] = ()  # training files, target side: one per source file; empty for .tsv
     valid_source: tuple[str, ...] = ()  # validation files, source side
     valid_target: tuple[str, ...] = ()  # validation files, target side
-    held_out: int = 0  # without validation files: pairs of the training text held out for validation; 0: chosen
+    held_out: int = 0  # without validation files: training pairs held out for validation; 0: chosen for the corpus
     source_language: str = ""  # language code such as "en"; found in file names or text unless set
     target_language: str = ""  # language code such as "de"
     tokenizer: str = ""  # path of a SentencePiece model to use instead of training one
@@ -71,7 +71,7 @@ class DataConfig:
         _at_least(self, "data", 0, "held_out")
         _require(
             not (self.held_out and (self.builtin or self.valid_source or self.valid_target)),
-            f"data.held_out = {self.held_out} and other validation text were both given; validate on one of them.",
+            f"data.held_out = {self.held_out} cannot be combined with other validation text. Remove one of the two.",
         )
         _require(
             not (self.builtin and (self.source or self.target or self.valid_source or self.valid_target)),
@@ -134,7 +134,7 @@ class TrainingConfig:
     bidirectional_steps: int = 0  # first steps, with every other batch reversed (target → source); 0: none
     label_smoothing: float = 0.1  # probability spread over the vocabulary, section 5.4
     clip_norm: float = 0.0  # largest gradient norm; 0: no clipping, as in the paper
-    precision: str = "auto"  # of activations: "auto" (bf16 where the device is built for it), "fp32", "bf16", "fp16"
+    precision: str = "auto"  # of activations: "auto" (bf16 where supported natively), "fp32", "bf16", "fp16"
     checkpoint_activations: bool = False  # recompute layers in the backward pass: less memory, same result
     non_finite: str = "stop"  # "stop" or "skip" when the loss or a gradient is not finite
     log_every: int = 10  # steps between log lines
@@ -142,6 +142,7 @@ class TrainingConfig:
     save_every: int = 1_000  # steps between checkpoints
     keep: int = 0  # checkpoints kept; 0: as many as `average`, at least 2
     average: int = 5  # checkpoints averaged into the final model
+    select_final: bool = False  # final model: average, last or best checkpoint, chosen on the validation text
     patience: int = 0  # early stopping: validations without improvement; 0: off
     threads: int = 0  # CPU threads; 0: all cores
     init: str = ""  # MODEL to fine-tune: its weights, shape and tokenizer
@@ -172,6 +173,7 @@ class DecodingConfig:
 
     beam: int = 4  # beam width; 1 is greedy search
     alpha: float = 0.6  # length penalty: scores are divided by ((5 + |Y|) / 6) ** alpha
+    select_alpha: bool = False  # choose alpha on the validation text when training ends
     max_extra: int = 50  # maximum output tokens beyond the input length
     batch_tokens: int = 16_384  # batch size: maximum padded source tokens × beam width
 
@@ -194,7 +196,7 @@ class Recipe:
         _require(
             self.data.max_length <= self.training.batch_tokens,
             f"data.max_length = {self.data.max_length} is above training.batch_tokens = "
-            f"{self.training.batch_tokens}: the longest sentence would not fit into a batch. "
+            f"{self.training.batch_tokens}: the longest sentence would not fit in a batch. "
             "Lower the first or raise the second.",
         )
         _require(

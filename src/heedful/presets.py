@@ -43,14 +43,15 @@ def _varied(changed: Mapping[str, int | float | str], vocab_size: int = 37_000) 
 @dataclass(frozen=True)
 class Preset:
     model: Callable[[int], ModelConfig]
-    training: Mapping[str, int | float]  # [training] keys of this model; empty: chosen for the corpus
+    training: Mapping[str, int | float | str]  # [training] keys of this model; empty: chosen for the corpus
 
 
 # Section 5: 100,000 steps of 0.4 s and 300,000 of 1.0 s, about 25,000 tokens per side; the last 5 or 20 checkpoints,
 # ten minutes apart, are averaged.
-_BASE_TRAINING = MappingProxyType(
+_BASE_TRAINING: Mapping[str, int | float | str] = MappingProxyType(
     {
         "steps": 100_000,
+        "optimizer": "adam",
         "batch_tokens": 25_000,
         "warmup_steps": 4_000,
         "label_smoothing": 0.1,
@@ -60,7 +61,7 @@ _BASE_TRAINING = MappingProxyType(
     }
 )
 _BIG_TRAINING = MappingProxyType({**_BASE_TRAINING, "steps": 300_000, "save_every": 600, "average": 20})
-_CHOSEN: Mapping[str, int | float] = MappingProxyType({})
+_CHOSEN: Mapping[str, int | float | str] = MappingProxyType({})
 
 
 def _row(label_smoothing: float = 0.1, **changed: int | float | str) -> Preset:

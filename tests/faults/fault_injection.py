@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from heedful import atomic_files
-from heedful.training import averaging, checkpoints, run_setup
+from heedful.training import checkpoints, final_model, run_setup
 from heedful.training.run_writer import RunWriter
 from heedful.training.trainer import Trainer
 from heedful.training.validation import Validation
@@ -135,7 +135,7 @@ class Phases:
         ("best", RunWriter, "save_best"),
         ("save", checkpoints, "save"),
         ("prune", checkpoints, "prune"),
-        ("average", averaging, "write_averaged_model"),
+        ("average", final_model, "select_final_model"),
     )
     INSIDE: tuple[tuple[Any, str], ...] = (
         (Trainer, "_accumulate_gradients"),

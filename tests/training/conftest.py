@@ -1,4 +1,4 @@
-"""A small finished run, shared by the tests of this room."""
+"""A small finished run, shared by the tests of this package."""
 
 from __future__ import annotations
 

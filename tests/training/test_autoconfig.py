@@ -24,7 +24,12 @@ EVERY_KEY = {
         "validate_every",
         "save_every",
         "patience",
+        "optimizer",
+        "cooldown_steps",
+        "dropout_warmup_steps",
+        "select_final",
     ),
+    "decoding": ("alpha", "select_alpha"),
 }
 
 
@@ -97,7 +102,7 @@ def test_the_peak_of_the_learning_rate_stays_where_training_is_stable(gpu: bool)
         recipe = chosen(pairs, gpu)
         width, warmup = recipe.model.d_model, recipe.training.warmup_steps
         peak = recipe.training.learning_rate * (width * warmup) ** -0.5
-        assert peak <= 0.003 * 1.01 * (128 / width) ** 0.5
+        assert peak <= 0.0025 * 1.01 * min(1, (192 / width) ** 0.5)
 
 
 @pytest.mark.parametrize(
@@ -189,3 +194,42 @@ def test_the_papers_warm_up_belongs_to_the_papers_steps() -> None:
     assert from_preset("base", {})["training"]["save_every"] * 0.4 == 600  # seconds: ten minutes, section 6.1
     assert from_preset("big", {})["training"]["save_every"] * 1.0 == 600
     assert not {"warmup_steps", "save_every"} & from_preset("base", {"training": {"steps": 1_000}})["training"].keys()
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        {"optimizer": "adam"},
+        {"warmup_steps": 100},
+        {"learning_rate": 0.5},
+        {"cooldown_steps": 0},
+        {"init": "runs/general"},
+    ],
+)
+def test_a_schedule_of_ones_own_is_not_mixed_with_a_chosen_one(own: dict[str, Any]) -> None:
+    choices = choose({"training": own}, corpus(1_000), gpu=False)
+    keys = {choice.key for choice in choices}
+    assert not keys & {"optimizer", "cooldown_steps", "word_dropout", "bidirectional_steps", "select_alpha"}
+
+
+@pytest.mark.parametrize("name", ["base", "big", "table3-c-n2"])
+def test_a_preset_of_the_paper_trains_as_in_the_paper(name: str) -> None:
+    given = from_preset(name, {"training": {"steps": 500}})
+    recipe = recipes.build(apply(given, choose(given, corpus(30_000), gpu=False)))
+    assert recipe.training.optimizer == "adam"
+    assert recipe.training.cooldown_steps == 0
+    assert recipe.decoding.alpha == 0.6
+
+
+def test_only_a_text_that_is_repeated_often_gets_word_dropout() -> None:
+    assert chosen(1_000).model.word_dropout > 0
+    assert chosen(1_000).training.bidirectional_steps > 0
+    assert chosen(200_000).model.word_dropout == 0
+    assert chosen(200_000).training.bidirectional_steps == 0
+
+
+def test_a_given_alpha_or_average_is_final() -> None:
+    recipe = chosen(30_000, given={"training": {"average": 3}, "decoding": {"alpha": 1.0}})
+    assert (recipe.training.average, recipe.decoding.alpha) == (3, 1.0)
+    assert not recipe.training.select_final
+    assert not recipe.decoding.select_alpha

@@ -12,7 +12,8 @@ import torch
 
 from heedful.storage.model_directory import Model, write_model
 from heedful.storage.run_directory import RunDirectory, open_model
-from heedful.training.averaging import averaged_model, has_averaged_model, steps_to_average
+from heedful.training.averaging import averaged_model, steps_to_average
+from heedful.training.final_model import has_final_model
 
 
 def assert_weights(model: Model, expected: dict[str, np.ndarray]) -> None:
@@ -48,9 +49,9 @@ def test_the_average_is_of_the_newest_and_regular_ones(steps: list[int], newest:
 
 def test_a_model_of_an_earlier_step_is_not_the_final_average(own_run: Path) -> None:
     run = RunDirectory(own_run)
-    assert has_averaged_model(run, 12)
+    assert has_final_model(run, run.recipe(), 12)
     write_model(run.model, averaged_model(run, [8, 4]))
-    assert not has_averaged_model(run, 12)
-    assert has_averaged_model(run, 8)
+    assert not has_final_model(run, run.recipe(), 12)
+    assert has_final_model(run, run.recipe(), 8)
     (run.model / "config.json").write_text("{}", encoding="utf-8")
-    assert not has_averaged_model(run, 8)
+    assert not has_final_model(run, run.recipe(), 8)

@@ -133,7 +133,7 @@ def test_choices_are_printed_with_reasons_and_resolved(
     assert out == ""
     assert "data.vocab_size = 500 — 80 pairs" in err
     assert "training.warmup_steps = 1 — a tenth of the steps" in err
-    assert "model.dropout = 0.2 — smaller corpora get more dropout (80 pairs)" in err
+    assert "model.dropout = 0.3 — smaller corpora get more dropout (80 pairs)" in err
     assert "training.steps = " not in err
     assert "model.d_model = " not in err
     assert "the text yields only" in err

@@ -10,7 +10,7 @@ from heedful.errors import UsageError
 from heedful.version import __version__
 
 _MODEL_HELP = "model or run directory"
-_LENGTH_PENALTY = "length penalty: log P(Y|X) is divided by ((5 + |Y|) / 6)^ALPHA (default: the model's, 0.6)"
+_LENGTH_PENALTY = "length penalty: log P(Y|X) is divided by ((5 + |Y|) / 6)^ALPHA (default: the model's, usually 0.6)"
 
 
 class Parser(argparse.ArgumentParser):
@@ -97,12 +97,17 @@ def _train_options(parser: Parser) -> None:
         metavar="NAME",
         help="model shape: tiny, small, base, big, or a row of the paper's Table 3 (table3-…)",
     )
-    parser.add_argument("--init", metavar="MODEL", help="fine-tune this model; its tokenizer is kept")
+    parser.add_argument("--init", metavar="MODEL", help="model or run to fine-tune; its tokenizer is kept")
     parser.add_argument(
         "--data-root", metavar="DIR", help="directory that contains data/ (default: the recipe's directory)"
     )
     parser.add_argument(
-        "--dry-run", action="store_true", help="print the FLOPs, memory and time that training needs, then exit"
+        "--time",
+        metavar="T",
+        help="time budget, such as 90s, 30m or 2h: measure this machine and choose settings that fit",
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="estimate the FLOPs, memory and time that training needs, then exit"
     )
     _device_option(parser)
 
@@ -110,7 +115,9 @@ def _train_options(parser: Parser) -> None:
 def _translate_options(parser: Parser) -> None:
     _model_options(parser)
     parser.add_argument("--input", metavar="F", help="text to translate (default: standard input)")
-    parser.add_argument("--output", metavar="F", help="output file; .gz compresses (default: standard output)")
+    parser.add_argument(
+        "--output", metavar="F", help="output file; compressed if it ends in .gz (default: standard output)"
+    )
     _search_options(parser)
     _engine_option(parser)
     parser.add_argument(
@@ -130,7 +137,7 @@ def _evaluate_options(parser: Parser) -> None:
         help="reference translations, not tokenized; with --trees, gold trees",
     )
     _scoring_options(parser)
-    parser.add_argument("--trees", action="store_true", help="evaluate a parser: labelled F1 as computed by EVALB")
+    parser.add_argument("--trees", action="store_true", help="evaluate a parser: labelled F1 as computed by evalb")
     parser.add_argument("--output", metavar="F", help="also write the translations or trees to this file")
     parser.add_argument("--json", action="store_true", help="print JSON")
     _search_options(parser)
@@ -161,7 +168,9 @@ def _average_options(parser: Parser) -> None:
 def _attend_options(parser: Parser) -> None:
     parser.add_argument("model", metavar="MODEL", help=_MODEL_HELP)
     parser.add_argument("text", metavar="TEXT", help="one or more sentences to translate")
-    parser.add_argument("--target", metavar="TEXT", help="translation of TEXT (default: the model's own)")
+    parser.add_argument(
+        "--target", metavar="TEXT", help="show the attention for this translation (default: the model's own)"
+    )
     parser.add_argument("--sentence", type=int, metavar="N", help="show only sentence N of TEXT (default: all)")
     parser.add_argument(
         "--out", required=True, metavar="F", help="output file: page.html, figure.png, figure.svg or data.json"
@@ -173,7 +182,7 @@ def _serve_options(parser: Parser) -> None:
         "models",
         nargs="+",
         metavar="MODEL",
-        help=f"{_MODEL_HELP}, one per language pair; MODEL:en:fr sets its languages",
+        help=f"{_MODEL_HELP}, one per language pair; MODEL:en:fr overrides its languages",
     )
     parser.add_argument(
         "--host",
@@ -221,7 +230,7 @@ def _export_options(parser: Parser) -> None:
     parser.add_argument(
         "--quantization",
         choices=("int8", "int8_float32", "int16", "float16", "bfloat16"),
-        help="quantize the exported weights (default: keep float32)",
+        help="quantize the exported weights (default: no quantization, float32)",
     )
     parser.add_argument(
         "--languages", nargs=2, metavar="CODE", help="source and target language, e.g. en de (default: the model's own)"
@@ -236,7 +245,7 @@ def _import_options(parser: Parser) -> None:
 
 def _lab_options(parser: Parser) -> None:
     parser.add_argument(
-        "name", nargs="?", metavar="NAME", help="experiment to run, or all (default: list the experiments)"
+        "name", nargs="?", metavar="NAME", help='experiment to run, or "all" (default: list the experiments)'
     )
     parser.add_argument("--out", default="runs/lab", metavar="DIR", help="directory for reports (default: runs/lab)")
     parser.add_argument(
@@ -270,13 +279,15 @@ def _model_options(parser: Parser) -> None:
 
 
 def _scoring_options(parser: Parser) -> None:
-    parser.add_argument("--tokenize", choices=("13a", "none"), default="13a", help="BLEU's tokenization (default: 13a)")
+    parser.add_argument(
+        "--tokenize", choices=("13a", "none"), default="13a", help="sacreBLEU tokenizer for BLEU (default: 13a)"
+    )
     parser.add_argument("--lowercase", action="store_true", help="compute case-insensitive scores")
 
 
 def _search_options(parser: Parser) -> None:
     parser.add_argument(
-        "--beam", type=_whole, metavar="W", help="beam width; 1 is greedy search (default: the model's, 4)"
+        "--beam", type=_whole, metavar="W", help="beam width; 1 is greedy search (default: the model's, usually 4)"
     )
     parser.add_argument("--alpha", type=_finite, metavar="ALPHA", help=_LENGTH_PENALTY)
     _precision_option(parser)

@@ -24,6 +24,10 @@ def train(arguments: argparse.Namespace) -> None:
     out = arguments.out or (arguments.recipe and f"runs/{Path(arguments.recipe).stem}")
     options = {"preset": arguments.preset, "init": arguments.init, "device": arguments.device}
     if arguments.dry_run:
+        if arguments.time:
+            raise UsageError(
+                "--time and --dry-run were both given. Choose one: --time prints its plan before training."
+            )
         from heedful.training.dry_run import dry_run
 
         _say_cost(dry_run(settings, Path(out) if out else None, **options))
@@ -33,7 +37,7 @@ def train(arguments: argparse.Namespace) -> None:
         from heedful.training.run import train_settings
 
         try:
-            run = train_settings(settings, Path(out), **options)
+            run = train_settings(settings, Path(out), time=arguments.time, **options)
         except CorpusError as error:
             raise CorpusError(f"{error}{_data_hint(arguments, settings)}") from None
         if is_main_process():
@@ -50,7 +54,7 @@ def _data_hint(arguments: argparse.Namespace, settings: Settings) -> str:
     data = settings.get("data", {})
     if not arguments.recipe or all(Path(file).exists() for name in _FILES for file in data.get(name, ())):
         return ""
-    return " A recipe finds its data below --data-root (default: its own folder). See docs/reference/data.md."
+    return " A recipe finds its data below --data-root (default: the recipe's directory). See docs/reference/data.md."
 
 
 def settings_of(arguments: argparse.Namespace) -> Settings:
@@ -134,7 +138,7 @@ def _time_lines(report: Report) -> Iterator[str]:
         seconds = report.estimate.run_flops / report.speed
         yield (
             f"estimated time: {duration(seconds)} at {report.speed / 1e9:,.3g} GFLOP/s, measured on this "
-            f"{report.device.type} just now; without validation and checkpoints"
+            f"{report.device.type} just now; excluding validation and checkpoints"
         )
 
 

@@ -1,6 +1,6 @@
 """The interface through which the grammar makes its choices.
 
-`HashChooser` picks pseudo-randomly from a hash of seed and index, for generation. The search in derivations.py tries
+`HashChooser` picks pseudo-randomly from a hash of seed and index, for generation. The search in recognizer.py tries
 every option in turn, for analysis. The same grammar code therefore generates sentences and recognises them.
 """
 

@@ -1,7 +1,7 @@
 """The lexical entries: one class per part of speech, with the forms of both languages.
 
 Every entry has `cue_words`: a sentence that uses the entry contains at least one of them. Only the search in
-derivations.py needs them, to skip entries that cannot occur in the sentence.
+recognizer.py needs them, to skip entries that cannot occur in the sentence.
 
 Entries compare by identity, because each exists once in its table; comparison and hashing are then fast.
 """

@@ -15,13 +15,15 @@ from heedful.formatting import plural
 from heedful.recipes import Settings, merged
 from heedful.training.precision import automatic_precision
 
+_MANY_EPOCHS = 40  # beyond this, a model memorises the text in spite of dropout
+
 
 @dataclass(frozen=True)
 class CorpusSize:
     """The size of a training corpus."""
 
     pairs: int
-    tokens: int  # target tokens of all pairs, end symbols included
+    tokens: int  # target tokens of all pairs, end tokens included
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,17 @@ def choose(given: Settings, size: CorpusSize, gpu: bool) -> list[Choice]:
     choices += _length(size, settings, gpu)
     settings = merged(_as_settings(choices), given)
     choices += _intervals(settings)
+    if has_automatic_schedule(given):
+        choices += [*_schedule(size, settings), *_selection(given)]
     return [choice for choice in choices if choice.key not in given.get(choice.section, {})]
+
+
+def has_automatic_schedule(given: Settings) -> bool:
+    """Return whether heedful chooses the optimizer and its schedule: only together, and only to train from scratch.
+
+    A recipe that sets one of these keys is taken as it is; the others have the paper's values.
+    """
+    return not {"optimizer", "warmup_steps", "learning_rate", "cooldown_steps", "init"} & set(given.get("training", {}))
 
 
 def apply(given: Settings, choices: list[Choice]) -> Settings:
@@ -70,7 +82,7 @@ def apply(given: Settings, choices: list[Choice]) -> Settings:
 def from_preset(name: str, given: Settings) -> Settings:
     """Return the settings of a preset: its shape and, for the paper's models, its training.
 
-    The paper's warm-up and checkpoint interval fit only its own number of steps. With another number they are chosen.
+    The paper's warmup and checkpoint interval fit only its own number of steps. With another number they are chosen.
     """
     preset = presets.named(name)
     shape = preset.model(1)
@@ -92,17 +104,17 @@ def _as_settings(choices: list[Choice]) -> Settings:
 
 
 def _shape(size: CorpusSize, gpu: bool, given: Mapping[str, Any]) -> list[Choice]:
-    """Choose the shape: small models for small corpora, and models that train within hours on a CPU.
+    """Choose the shape: small models for small corpora, and models that train within an hour on a CPU.
 
-    Given keys are kept, and the others adapt to them. A CPU trains too briefly to overfit, so it needs less dropout.
+    Given keys are kept, and the others adapt to them.
     """
     pairs = size.pairs
     if pairs < 12_000:
-        N, d_model, h, dropout = 2, 128, 4, (0.3 if gpu else 0.2)
+        N, d_model, h, dropout = 3, 128, 4, 0.3
     elif pairs < 100_000:
-        N, d_model, h, dropout = (4, 256, 4, 0.3) if gpu else (3, 192, 4, 0.1)
+        N, d_model, h, dropout = (4, 256, 4, 0.3) if gpu else (4, 128, 4, 0.2)
     else:
-        N, d_model, h, dropout = (6, 512, 8, 0.1) if gpu else (3, 256, 4, 0.1)
+        N, d_model, h, dropout = (6, 512, 8, 0.1) if gpu else (4, 192, 4, 0.1)
     h = given.get("h", h)
     d_model = given.get("d_model", _multiple_of(h, d_model))
     if "h" not in given:
@@ -134,13 +146,13 @@ def _batch(size: CorpusSize, gpu: bool, longest: int) -> list[Choice]:
 
 
 def _length(size: CorpusSize, settings: Settings, gpu: bool) -> list[Choice]:
-    """Choose the steps by the size of the corpus, and a warm-up of at most a tenth of them.
+    """Choose the steps by the size of the corpus, and a warmup of at most a tenth of them.
 
-    A corpus ten times as large gets four to five times the training, so that on two cores a few thousand pairs take
-    minutes and a few hundred thousand an hour or two (docs/how-to/own-data.md). A GPU gets ten times as much.
+    A corpus ten times as large gets three times the training, so that on two cores a few thousand pairs take
+    minutes and a few hundred thousand an hour (docs/how-to/own-data.md). A GPU gets ten times as much.
     """
     training = settings["training"]
-    tokens = 1_500_000 * (size.tokens / 90_000) ** 0.65 * (10 if gpu else 1)
+    tokens = reference_tokens(size) * (10 if gpu else 1)
     per_step = training["batch_tokens"] * training.get("accumulate", 1)
     chosen = min(100_000, max(1_000, round(tokens / per_step, -2)))
     steps = training.get("steps", int(chosen))
@@ -152,21 +164,51 @@ def _length(size: CorpusSize, settings: Settings, gpu: bool) -> list[Choice]:
     ]
 
 
+def reference_tokens(size: CorpusSize) -> float:
+    """Return the target tokens to train on with two cores: 9.2 million for the 440,000 of Multi30k."""
+    return float(9_200_000 * (size.tokens / 440_000) ** 0.48)
+
+
 def _rate(d_model: int, warmup_steps: int) -> list[Choice]:
     """Choose a factor that limits the schedule's peak, (d_model · warmup_steps)^-0.5.
 
-    A short warm-up makes the peak too high. The limit trained well at each width (docs/results/experiments.md).
+    A short warmup makes the peak too high. The limit trained well at each width (docs/results/experiments.md).
     """
-    highest = 0.003 * (128 / d_model) ** 0.5
+    highest = 0.0025 * min(1.0, (192 / d_model) ** 0.5)
     factor = round(min(1.0, highest * (d_model * warmup_steps) ** 0.5), 3)
-    return [
-        Choice(
-            "training",
-            "learning_rate",
-            factor,
-            f"a peak learning rate of {factor * (d_model * warmup_steps) ** -0.5:.4f}",
-        )
+    peak = factor * (d_model * warmup_steps) ** -0.5
+    return [Choice("training", "learning_rate", factor, f"a peak learning rate of {peak:.4f}")]
+
+
+def _schedule(size: CorpusSize, settings: Settings) -> list[Choice]:
+    """Choose optimizer, cooldown and regularisation, which were tried together (docs/results/experiments.md)."""
+    steps = settings["training"]["steps"]
+    choices = [
+        Choice("training", "optimizer", "muon", "learns in fewer steps than Adam at these sizes"),
+        Choice("training", "cooldown_steps", steps // 3, "the learning rate falls to 0 over the last third"),
     ]
+    if size.pairs < 100_000:
+        choices.append(
+            Choice("training", "dropout_warmup_steps", steps // 4, "dropout delays learning to attend to the source")
+        )
+    epochs = steps * settings["training"]["batch_tokens"] * settings["training"].get("accumulate", 1) / size.tokens
+    if epochs > _MANY_EPOCHS:
+        choices += [
+            Choice("model", "word_dropout", 0.1, f"{epochs:.0f} epochs would memorise the text"),
+            Choice("training", "bidirectional_steps", steps // 3, "both directions teach the same words"),
+        ]
+    return choices
+
+
+def _selection(given: Settings) -> list[Choice]:
+    """Let the validation text decide on the final weights and the length penalty."""
+    choices = []
+    if "average" not in given.get("training", {}):
+        choices.append(Choice("training", "select_final", True, "the best of several on the validation text"))
+    if "alpha" not in given.get("decoding", {}):
+        choices.append(Choice("decoding", "alpha", 1.4, "small models write too little with the paper's 0.6"))
+        choices.append(Choice("decoding", "select_alpha", True, "tuned on the validation text when training ends"))
+    return choices
 
 
 def _intervals(settings: Settings) -> list[Choice]:

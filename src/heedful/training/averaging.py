@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from heedful.atomic_files import clear_unfinished
-from heedful.config import TrainingConfig
-from heedful.errors import CheckpointError, ModelError
+from heedful.errors import CheckpointError
 from heedful.storage.file_names import WEIGHTS
-from heedful.storage.model_directory import Model, read_config, read_tensors, write_model
+from heedful.storage.model_directory import Model, read_tensors
 from heedful.storage.run_directory import RunDirectory, model_of_run
 
 
@@ -34,18 +32,3 @@ def average_weights(run: RunDirectory, steps: list[int]) -> dict[str, torch.Tens
 def averaged_model(run: RunDirectory, steps: list[int]) -> Model:
     """Return a model with the average weights of the checkpoints of these steps, newest first."""
     return model_of_run(run, average_weights(run, steps), steps)
-
-
-def write_averaged_model(run: RunDirectory, training: TrainingConfig, newest: int) -> None:
-    """Write RUN/model, the average of the last `training.average` checkpoints."""
-    steps = steps_to_average(run, training.average, training.save_every, newest)
-    clear_unfinished(run.path)
-    write_model(run.model, averaged_model(run, steps))
-
-
-def has_averaged_model(run: RunDirectory, newest: int) -> bool:
-    """Return whether RUN/model belongs to this step. A killed run may still have the model of an earlier session."""
-    try:
-        return bool(read_config(run.model)["history"]["steps"] == newest)
-    except (ModelError, KeyError, TypeError):
-        return False

@@ -59,7 +59,7 @@ def _other_languages(settings: Settings, found: Sequence[str | None], validation
         expected = trained or settings.get("data", {}).get(key, "")
         if code := contradicting_language(expected, lines):
             yield (
-                f"the validation {side} text looks like {language_name(code)} ({code}), but the training {side} text "
+                f"The validation {side} text looks like {language_name(code)} ({code}), but the training {side} text "
                 f"is {language_name(expected)} ({expected}). Check data.valid_{side}."
             )
 
@@ -92,6 +92,6 @@ def _with_languages(settings: Settings, found: Sequence[str | None], print_statu
 def _disagreement(key: str, stated: str, found: str) -> str:
     side = key.removesuffix("_language")
     return (
-        f"the {side} language is {language_name(stated)} ({stated}), but the {side} text looks like "
+        f"The {side} language is {language_name(stated)} ({stated}), but the {side} text looks like "
         f"{language_name(found)} ({found}). Check that --source and --target are not swapped, or set data.{key}."
     )

@@ -14,10 +14,10 @@ Entry = dict[str, Any]
 FEWEST_VALIDATIONS = 3  # fewer show no trend
 _RECENT = 4  # the last quarter of the validations is compared with those before
 _BLEU_GAIN = 0.5  # points; smaller changes of a validation set are noise
-_NLL_GAIN = 0.03  # nats per token: 3 % of the perplexity
+_NLL_GAIN = 0.03  # nats per token: 3% of the perplexity
 _NLL_RISE = 0.1  # nats per token; BLEU often still rises while the loss rises by less
 _LITTLE_BLEU = 5.0
-_BREVITY_PENALTY = 0.95  # below it, short outputs cost more than 5 % of BLEU
+_BREVITY_PENALTY = 0.95  # below it, short outputs cost more than 5% of BLEU
 
 
 def diagnose(entries: Sequence[Entry], recipe: Recipe, finished: bool) -> str:
@@ -26,8 +26,8 @@ def diagnose(entries: Sequence[Entry], recipe: Recipe, finished: bool) -> str:
     if validations and validations[-1].get("nll") is None:
         rate = recipe.training.learning_rate
         return (
-            "The validation loss is not finite: training has diverged. Train again with a lower "
-            f"training.learning_rate than {rate:g}."
+            "The validation loss is not finite: training has diverged. Train again with "
+            f"training.learning_rate below {rate:g}."
         )
     finite = [entry for entry in validations if entry.get("nll") is not None]
     if len(finite) < FEWEST_VALIDATIONS:
@@ -41,7 +41,7 @@ def diagnose(entries: Sequence[Entry], recipe: Recipe, finished: bool) -> str:
 
 
 def _too_few(count: int, recipe: Recipe, finished: bool) -> str:
-    found = f"Too few validations to judge: {count}, and {FEWEST_VALIDATIONS} are needed."
+    found = f"Too few validations to judge: {count}; at least {FEWEST_VALIDATIONS} are needed."
     if not finished:
         return f"{found} Continue the run."
     return f"{found} Lower training.validate_every from {recipe.training.validate_every:,}, or train for more steps."
@@ -57,7 +57,7 @@ def _memorizing(entries: Sequence[Entry], validations: Sequence[Entry], recipe: 
     return (
         f"Memorising: since step {lowest['step']:,} the validation loss rose from {lowest['nll']:.2f} to "
         f"{last['nll']:.2f} nats per token while the training loss fell from {before:.2f} to {after:.2f}.",
-        f"Use best/, the model of step {best['step']:,}; more training text or a higher model.dropout than "
+        f"Use best/, the model of step {best['step']:,}; more training text or model.dropout above "
         f"{recipe.model.dropout:g} would help, more steps would not.",
     )
 
@@ -113,6 +113,5 @@ def _too_short(last: Entry, recipe: Recipe) -> tuple[str, str] | None:
         return None
     return (
         f"Outputs are too short: {ratio:.2f} words per reference word, a brevity penalty of {penalty:.2f}.",
-        "Check that the training targets are complete, and translate with a larger --alpha than "
-        f"{recipe.decoding.alpha:g}.",
+        f"Check that the training targets are complete, and translate with --alpha above {recipe.decoding.alpha:g}.",
     )

@@ -161,7 +161,7 @@ def _refusal(planned: Plan, cost: Estimate, available: int, device: torch.device
         return planned.estimate(recipe, gpu=device.type == "cuda").memory.total
 
     ways = _ways(planned.recipe, lambda recipe: total(recipe) <= available)
-    needed = f"{gigabytes(cost.memory.total)} of memory needed, {gigabytes(available)} available ({device.type})"
+    needed = f"{gigabytes(cost.memory.total)} needed, {gigabytes(available)} available ({device.type})"
     if not ways:
         fixed = cost.memory.weights + cost.memory.gradients + cost.memory.moments
         return (

@@ -73,7 +73,7 @@ def flops_per_second(
     part = replace(config, N=1, vocab_size=max(EOS + 1, config.vocab_size // config.N))
     trainer = Trainer(Transformer(part).to(device), training)
     fastest, rows, began = 0.0, _FIRST_ROWS, perf_counter()
-    trainer.try_batch(_batch(1, length))  # warm-up: the first pass is slow
+    trainer.try_batch(_batch(1, length))  # warmup: the first pass is slow
     while not fastest or perf_counter() - began < seconds:
         rows = max(1, min(rows, training.batch_tokens // length))
         before = perf_counter()

@@ -18,7 +18,7 @@ _EXACT_BELOW = 60.0  # nats: a probability above e^-60 is a normal float, so its
 
 
 class Loss(NamedTuple):
-    """Sums over target tokens with end symbols, without padding."""
+    """Sums over target tokens with end tokens, without padding."""
 
     smoothed: Tensor  # the training objective
     nll: Tensor  # negative log-likelihood, unsmoothed

@@ -18,8 +18,8 @@ def automatic_precision(device: torch.device) -> tuple[str, str]:
     """Return the precision for this device, and the reason."""
     kind = "GPU" if device.type == "cuda" else "processor"
     if has_native_bf16(device):
-        return "bf16", f"this {kind} multiplies bf16 natively"
-    return "fp32", f"this {kind} does not multiply bf16 natively"
+        return "bf16", f"this {kind} supports bf16 natively"
+    return "fp32", f"this {kind} does not support bf16 natively"
 
 
 def activation_dtype(precision: str, device: torch.device) -> torch.dtype | None:

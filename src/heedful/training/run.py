@@ -14,7 +14,7 @@ import torch
 
 from heedful import recipes
 from heedful.atomic_files import clear_unfinished, disk_errors
-from heedful.config import EOS, Recipe, TrainingConfig
+from heedful.config import EOS, Recipe
 from heedful.data.batches import Batches, Resegment
 from heedful.data.store import Store
 from heedful.devices import cores, pick_device, preserved_torch_state
@@ -25,7 +25,7 @@ from heedful.recipes import Settings
 from heedful.storage.model_directory import TextFacts
 from heedful.storage.run_directory import RunDirectory, open_model
 from heedful.text.tokenizer import Tokenizer
-from heedful.training import averaging, checkpoints, run_setup
+from heedful.training import checkpoints, final_model, run_setup
 from heedful.training.autoconfig import from_preset
 from heedful.training.data_checks import with_checked_codes
 from heedful.training.display import print_status
@@ -38,6 +38,7 @@ from heedful.training.run_log import RunLog, read_log
 from heedful.training.run_setup import Prepared
 from heedful.training.run_writer import RunWriter
 from heedful.training.schedule import dropout_share
+from heedful.training.time_budget import parse_duration
 from heedful.training.trainer import Trainer
 from heedful.training.validation import Validation
 
@@ -64,14 +65,18 @@ def train(
     preset: str | None = None,
     init: str | Path | None = None,
     device: str = "auto",
+    time: str | None = None,
 ) -> Run:
-    """Train from a recipe, or resume the run in `out`. `overrides` sets keys, as in {"training.steps": 1000}."""
+    """Train from a recipe, or resume the run in `out`. `overrides` sets keys, as in {"training.steps": 1000}.
+
+    `time` is a budget such as "30m": heedful measures the machine and chooses settings that fit into it.
+    """
     settings: Settings = {}
     if recipe is not None:
         settings = recipes.read(Path(recipe), Path(data_root) if data_root else None)
     given = recipes.from_mapping(overrides or {})
     settings = recipes.merged(settings, recipes.with_absolute_paths(given, Path.cwd()))
-    return train_settings(settings, Path(out), preset=preset, init=init, device=device)
+    return train_settings(settings, Path(out), preset=preset, init=init, device=device, time=time)
 
 
 def train_settings(
@@ -81,9 +86,11 @@ def train_settings(
     preset: str | None = None,
     init: str | Path | None = None,
     device: str = "auto",
+    time: str | None = None,
 ) -> Run:
     """Train with these settings, or resume the run in `out`, and leave the state of torch as it was."""
     settings = completed(settings, preset, init)
+    seconds = None if time is None else parse_duration(time)
     run, chosen_device = RunDirectory(out.absolute()), pick_device(device)
     with (
         memory_errors(settings.get("training", {}).get("checkpoint_activations", False)),
@@ -91,7 +98,7 @@ def train_settings(
         process_group(chosen_device) as processes,
         locked(run) if processes.is_main else nullcontext(),
     ):
-        return _train(run, settings, processes)
+        return _train(run, settings, processes, seconds)
 
 
 def completed(settings: Settings, preset: str | None, init: str | Path | None) -> Settings:
@@ -106,10 +113,10 @@ def completed(settings: Settings, preset: str | None, init: str | Path | None) -
     return with_checked_codes(settings)
 
 
-def _train(run: RunDirectory, settings: Settings, processes: ProcessGroup) -> Run:
+def _train(run: RunDirectory, settings: Settings, processes: ProcessGroup, seconds: float | None) -> Run:
     # Before the text is read; once more when the recipe is complete.
     processes.require_divisible(settings.get("training", {}).get("accumulate", processes.world_size))
-    prepared = _prepare(run, settings, processes)
+    prepared = _prepare(run, settings, processes, seconds)
     training = prepared.recipe.training
     processes.require_divisible(training.accumulate)
     torch.set_num_threads(training.threads or cores())
@@ -117,11 +124,10 @@ def _train(run: RunDirectory, settings: Settings, processes: ProcessGroup) -> Ru
     result = Run(run.path, prepared.recipe, trainer.progress)
     if trainer.progress.is_finished(training):
         if processes.is_main:
-            _finish(run, training, trainer.progress.step)
+            _finish(run, prepared, trainer.progress.step)
         return result
     batches = training_batches(prepared.train, prepared.tokenizer, prepared.recipe)
-    text = TextFacts.of(prepared.recipe.data, prepared.train, prepared.tokenizer)
-    validation = Validation(prepared.valid, prepared.valid_corpus, prepared.tokenizer, text, prepared.recipe.decoding)
+    validation = _validation(prepared)
     writer = _start(run, prepared, trainer, batches)
     if number := trainer.train(batches, validation, writer):
         raise Interrupted(
@@ -129,21 +135,24 @@ def _train(run: RunDirectory, settings: Settings, processes: ProcessGroup) -> Ru
             "Run the same command to continue.",
             number,
         )
-    _print_on_main(processes, f"done: {plural(trainer.progress.step, 'step')}; the averaged model is {run.model}")
+    _print_on_main(processes, f"done: {plural(trainer.progress.step, 'step')}; the model is {run.model}")
     return result
 
 
-def _prepare(run: RunDirectory, settings: Settings, processes: ProcessGroup) -> Prepared:
+def _prepare(run: RunDirectory, settings: Settings, processes: ProcessGroup, seconds: float | None) -> Prepared:
     """Read the text and clean up in the main process; the other processes then read what it wrote."""
     if not processes.is_main:
         processes.barrier()
         return run_setup.resume(run, settings)
     if run.config.is_file():
+        if seconds is not None:
+            print_status(f"--time is ignored: {run.path} was planned when it was started, and resumes exactly")
         prepared = run_setup.resume(run, settings)
     else:
-        prepared = run_setup.begin(run, settings, processes.device, print_status, processes.world_size)
+        prepared = run_setup.begin(run, settings, processes.device, print_status, processes.world_size, seconds=seconds)
         for choice in prepared.choices:
             print_status(str(choice))
+        print_status(_plan(prepared.recipe))
     with disk_errors(run.checkpoints):
         run.checkpoints.mkdir(exist_ok=True)
         clear_unfinished(run.checkpoints)
@@ -152,11 +161,25 @@ def _prepare(run: RunDirectory, settings: Settings, processes: ProcessGroup) -> 
     return prepared
 
 
-def _finish(run: RunDirectory, training: TrainingConfig, step: int) -> None:
+def _plan(recipe: Recipe) -> str:
+    model, training = recipe.model, recipe.training
+    return (
+        f"plan: {plural(model.N, 'layer')} per stack, d_model {model.d_model}, {plural(training.steps, 'step')} of at "
+        f"most {training.batch_tokens * training.accumulate:,} tokens"
+    )
+
+
+def _validation(prepared: Prepared) -> Validation:
+    text = TextFacts.of(prepared.recipe.data, prepared.train, prepared.tokenizer)
+    return Validation(prepared.valid, prepared.valid_corpus, prepared.tokenizer, text, prepared.recipe.decoding)
+
+
+def _finish(run: RunDirectory, prepared: Prepared, step: int) -> None:
     """Report that a run is finished. If it was killed after its last checkpoint, write its model first."""
+    recipe, training = prepared.recipe, prepared.recipe.training
     checkpoints.prune(run, training.keep, training.save_every, newest=step)
-    if not averaging.has_averaged_model(run, step):
-        averaging.write_averaged_model(run, training, step)
+    if not final_model.has_final_model(run, recipe, step):
+        final_model.select_final_model(run, recipe, step, _validation(prepared), print_status)
     if step > training.steps:
         reason = f"training.steps = {training.steps:,} is below that. Set it above {step:,} to train further."
     elif step == training.steps:

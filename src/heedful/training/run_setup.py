@@ -30,7 +30,7 @@ from heedful.text.corpus import Corpus, ParallelText, clean
 from heedful.text.corpus_checks import PairCounter
 from heedful.text.held_out import HeldOut, Remaining
 from heedful.text.tokenizer import SAMPLE, Tokenizer, learn
-from heedful.training import autoconfig, data_checks
+from heedful.training import autoconfig, data_checks, time_budget
 from heedful.training.autoconfig import Choice, CorpusSize
 
 MAY_CHANGE = ("steps", "patience", "keep", "validate_every", "log_every")
@@ -58,8 +58,12 @@ def begin(
     print_status: PrintStatus,
     processes: int = 1,
     initial_model: Model | None = None,
+    seconds: float | None = None,
 ) -> Prepared:
-    """Prepare a new run. config.toml is written last: a directory without it is not a run yet."""
+    """Prepare a new run. config.toml is written last: a directory without it is not a run yet.
+
+    `seconds` is a time budget; without one, the choices depend on the text alone.
+    """
     _require_valid(settings, device)
     run.path.mkdir(parents=True, exist_ok=True)
     run.clear_failed_start()
@@ -90,7 +94,12 @@ def begin(
     if processes > 1 and "accumulate" not in settings.get("training", {}):
         choices.append(Choice("training", "accumulate", processes, "one batch per process"))
         settings = autoconfig.apply(settings, choices)
-    choices += autoconfig.choose(settings, size, gpu=device.type == "cuda")
+    if seconds is None:
+        choices += autoconfig.choose(settings, size, gpu=device.type == "cuda")
+    else:
+        known = autoconfig.apply(settings, choices)
+        budget = time_budget.Budget(seconds, device, print_status)
+        choices += time_budget.plan(known, size, stores[0], stores[1].buckets.target_tokens, budget)
     recipe = recipes.build(autoconfig.apply(settings, choices))
     write_durably(run.tokenizer, tokenizer.model)
     write_durably(run.config, recipes.to_toml(recipe).encode())
@@ -172,7 +181,7 @@ def with_initial_model(settings: Settings, model: Model | None) -> Settings:
         other = Tokenizer.read(Path(given["tokenizer"])).vocab_size
         raise ConfigError(
             f"data.tokenizer ({other} tokens) and --init ({model.tokenizer.vocab_size} tokens) were both given; "
-            "fine-tuning uses the model's own tokenizer. Leave data.tokenizer out."
+            "fine-tuning uses the model's own tokenizer. Omit data.tokenizer."
         )
     for key, value in settings.get("model", {}).items():
         own = getattr(model.transformer.config, key)

@@ -10,13 +10,13 @@ from heedful.config import Recipe
 from heedful.model.transformer import Transformer
 from heedful.storage.model_directory import Model, write_model
 from heedful.storage.run_directory import RunDirectory
-from heedful.training import averaging, checkpoints
+from heedful.training import checkpoints, final_model
 from heedful.training.display import Display, Report, Sample
 from heedful.training.loss import perplexity
 from heedful.training.optimizer import Optimizers
 from heedful.training.progress import Progress, StepResult
 from heedful.training.run_log import RunLog
-from heedful.training.validation import Scores
+from heedful.training.validation import Scores, Validation
 
 
 class RunWriter:
@@ -103,7 +103,12 @@ class RunWriter:
             training = self.recipe.training
             checkpoints.prune(self.run, training.keep, training.save_every, newest=progress.step)
 
-    def save_average(self, step: int) -> None:
-        """Write the average of the last checkpoints to RUN/model."""
-        if self.log is not None:
-            averaging.write_averaged_model(self.run, self.recipe.training, step)
+    def save_final_model(self, step: int, validation: Validation, is_interrupted: bool) -> None:
+        """Write RUN/model. An interrupted run makes no choices: it must end at once, and it will continue."""
+        if self.log is None:
+            return
+        if is_interrupted:
+            final_model.write_final_model(self.run, self.recipe, step)
+            return
+        with self.display.phase("selecting the final model"):
+            final_model.select_final_model(self.run, self.recipe, step, validation, self.display.print)

@@ -11,7 +11,7 @@ def learning_rate(step: int, d_model: int, warmup_steps: int, factor: float = 1.
 def cooldown(step: int, steps: int, cooldown_steps: int) -> float:
     """Return a factor that falls linearly from 1 to almost 0 over the last steps. Not in the paper.
 
-    In a short run the rate of Eq. 3 is still high at the end; the cool-down lets the weights settle.
+    In a short run the rate of Eq. 3 is still high at the end; the cooldown lets the weights settle.
     """
     return min(1.0, (steps - step + 1) / cooldown_steps) if cooldown_steps else 1.0
 
@@ -19,7 +19,7 @@ def cooldown(step: int, steps: int, cooldown_steps: int) -> float:
 def word_dropout_share(step: int, steps: int, warmup_steps: int, cooldown_steps: int) -> float:
     """Return the share of word dropout to apply at a step. Not in the paper.
 
-    It ends with the cool-down, so that the model settles on whole sentences, as at inference.
+    It ends when the cooldown begins, so that the model settles on whole sentences, as at inference.
     """
     return 0.0 if step > steps - cooldown_steps else dropout_share(step, warmup_steps)
 

@@ -74,7 +74,7 @@ class Trainer:
                 signal_number = self.processes.all_reduce_max(stop.signal_number or 0)
             if saved_step != self.progress.step:
                 self._save(writer)
-            writer.save_average(self.progress.step)
+            writer.save_final_model(self.progress.step, validation, is_interrupted=bool(signal_number))
             self.processes.barrier()
         return signal_number or None
 

@@ -15,7 +15,7 @@ from heedful.data.batches import collate
 from heedful.data.store import Store
 from heedful.data.token_budget import batches_by_length
 from heedful.decoding.translator import Translator
-from heedful.evaluation.sacrebleu_scores import bleu
+from heedful.evaluation.sacrebleu_scores import Score, bleu
 from heedful.model.transformer import Transformer
 from heedful.storage.model_directory import Model, TextFacts
 from heedful.text.corpus import Pair, ParallelText
@@ -68,7 +68,7 @@ class Validation:
         loss, nll = self._losses(model, batch_tokens, label_smoothing, lambda done: report(done, total))
         translations = self._translate(model, lambda done: report(len(self.store) + done, total))
         model.train(was_training)
-        score = bleu(translations, [pair.target for pair in self.pairs], lowercase=self.text.lowercase)
+        score = self._score(translations)
         ratio = score.length_ratio or 0.0
         seconds = monotonic() - began
         return Scores(loss, nll, perplexity(nll), score.value, ratio, seconds), self._samples(translations)
@@ -93,14 +93,33 @@ class Validation:
             report(done)
         return loss / tokens, nll / tokens
 
-    def _translate(self, model: Transformer, report: Callable[[int], None]) -> list[str]:
+    def bleu(self, model: Transformer, beam: int, alpha: float | None = None, lines: int = MOST_DECODED) -> float:
+        """Return BLEU of beam search on the first `lines` lines."""
+        was_training = model.training
+        model.eval()
+        translations = self._translate(model, lambda _: None, beam, alpha, lines)
+        model.train(was_training)
+        return self._score(translations).value
+
+    def _score(self, translations: list[str]) -> Score:
+        references = [pair.target for pair in self.pairs[: len(translations)]]
+        return bleu(translations, references, lowercase=self.text.lowercase)
+
+    def _translate(
+        self,
+        model: Transformer,
+        report: Callable[[int], None],
+        beam: int = 1,
+        alpha: float | None = None,
+        lines: int = MOST_DECODED,
+    ) -> list[str]:
         translator = Translator(self.bundle(model))
-        sources = [pair.source for pair in self.pairs]
+        sources = [pair.source for pair in self.pairs[:lines]]
         translations = [""] * len(sources)
         order = sorted(range(len(sources)), key=lambda number: len(sources[number]))
         for first in range(0, len(order), _TOGETHER):
             numbers = order[first : first + _TOGETHER]
-            found = translator.translate([sources[number] for number in numbers], beam=1)
+            found = translator.translate([sources[number] for number in numbers], beam=beam, alpha=alpha)
             for number, translation in zip(numbers, found, strict=True):
                 translations[number] = translation.text
             report(first + len(numbers))

@@ -1,0 +1,122 @@
+"""The end of a run: RUN/model, with the weights and the length penalty that suit the validation text best."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from heedful.atomic_files import clear_unfinished
+from heedful.config import Recipe
+from heedful.errors import ModelError
+from heedful.formatting import plural
+from heedful.storage.model_directory import Model, read_config, read_model, write_model
+from heedful.storage.run_directory import RunDirectory
+from heedful.training.averaging import averaged_model, steps_to_average
+from heedful.training.validation import Validation
+
+_ALPHA_STEP = 0.4
+_HIGHEST_ALPHA = 3.0
+_LINES = 500  # of the validation text that alpha is chosen on; beam search is slow
+
+PrintStatus = Callable[[str], None]
+
+
+def write_final_model(run: RunDirectory, recipe: Recipe, newest: int) -> None:
+    """Write RUN/model as the average of the last checkpoints (section 6.1)."""
+    clear_unfinished(run.path)
+    write_model(run.model, _average(run, recipe, newest))
+
+
+def select_final_model(
+    run: RunDirectory, recipe: Recipe, newest: int, validation: Validation, print_status: PrintStatus
+) -> None:
+    """Write RUN/model with the weights and the length penalty that score best on the validation text.
+
+    A recipe may ask for either choice, or for none: then the model is the average, with the recipe's alpha.
+    """
+    model = _average(run, recipe, newest)
+    if recipe.training.select_final:
+        model = _best_weights(run, recipe, newest, validation, print_status)
+    if recipe.decoding.select_alpha:
+        model = _with_best_alpha(model, validation, print_status)
+    clear_unfinished(run.path)
+    write_model(run.model, model)
+
+
+def has_final_model(run: RunDirectory, recipe: Recipe, newest: int) -> bool:
+    """Return whether RUN/model belongs to this step, with everything chosen that the recipe asks for.
+
+    A killed run may still have the model of an earlier session, and an interrupted one a model without choices.
+    """
+    try:
+        history = read_config(run.model)["history"]
+        chosen = {
+            "selected": recipe.training.select_final,
+            "alpha_scores": recipe.decoding.select_alpha,
+        }
+        return bool(history["steps"] == newest) and all(key in history for key, asked in chosen.items() if asked)
+    except (ModelError, KeyError, TypeError):
+        return False
+
+
+def _average(run: RunDirectory, recipe: Recipe, newest: int) -> Model:
+    training = recipe.training
+    return averaged_model(run, steps_to_average(run, training.average, training.save_every, newest))
+
+
+def _best_weights(
+    run: RunDirectory, recipe: Recipe, newest: int, validation: Validation, print_status: PrintStatus
+) -> Model:
+    """Return the candidate with the highest BLEU of greedy search on the validation text."""
+    scored = [
+        (validation.bleu(model.transformer, beam=1), name, model) for name, model in _candidates(run, recipe, newest)
+    ]
+    bleu, name, model = max(scored, key=lambda candidate: candidate[0])  # the first of equals
+    listed = ", ".join(f"{other} {score:.2f}" for score, other, _ in scored)
+    print_status(f"final model: {name} (validation BLEU, greedy: {listed})")
+    return replace(model, history={**model.history, "steps": newest, "selected": name, "valid_bleu": bleu})
+
+
+def _candidates(run: RunDirectory, recipe: Recipe, newest: int) -> Iterator[tuple[str, Model]]:
+    """Yield the models to choose from, each once."""
+    average = _average(run, recipe, newest)
+    steps = average.history["averaged_steps"]
+    yield "last checkpoint", averaged_model(run, [newest])
+    if len(steps) > 1:
+        yield f"average of {plural(len(steps), 'checkpoint')}", average
+    try:
+        best = read_model(run.best)
+    except ModelError:  # no validation has succeeded
+        return
+    if best.history["steps"] != newest:
+        history = {**average.history, "averaged_steps": [best.history["steps"]]}
+        yield f"checkpoint of step {best.history['steps']:,}", replace(best, history=history)
+
+
+def _with_best_alpha(model: Model, validation: Validation, print_status: PrintStatus) -> Model:
+    """Return the model with the length penalty of the highest BLEU, found by climbing from the recipe's alpha."""
+    decoding = model.decoding
+    scores = climb(
+        decoding.alpha, lambda alpha: validation.bleu(model.transformer, beam=decoding.beam, alpha=alpha, lines=_LINES)
+    )
+    best = max(scores, key=lambda alpha: scores[alpha])
+    listed = ", ".join(f"{alpha}: {bleu:.2f}" for alpha, bleu in sorted(scores.items()))
+    print_status(f"decoding.alpha = {best} (validation BLEU, beam {decoding.beam}: {listed})")
+    history = {**model.history, "alpha_scores": {str(alpha): bleu for alpha, bleu in sorted(scores.items())}}
+    return replace(model, decoding=replace(decoding, alpha=best), history=history)
+
+
+def climb(start: float, score: Callable[[float], float]) -> dict[float, float]:
+    """Return the scores of `start` and of the values above it while they rise, or else of those below it."""
+    scores = {start: score(start)}
+    for step in (_ALPHA_STEP, -_ALPHA_STEP):
+        alpha = round(start + step, 2)
+        while 0.0 <= alpha <= _HIGHEST_ALPHA:
+            highest = max(scores.values())
+            scores[alpha] = score(alpha)
+            if scores[alpha] <= highest:
+                break
+            alpha = round(alpha + step, 2)
+        if max(scores.values()) > scores[start]:
+            break
+    return scores

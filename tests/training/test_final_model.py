@@ -1,0 +1,101 @@
+"""The end of a run: the weights and the length penalty with the highest BLEU on the validation text are taken."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from heedful.config import Recipe
+from heedful.model.transformer import Transformer
+from heedful.storage.model_directory import read_model, write_model
+from heedful.storage.run_directory import RunDirectory
+from heedful.training.averaging import averaged_model
+from heedful.training.final_model import climb, has_final_model, select_final_model, write_final_model
+from heedful.training.validation import MOST_DECODED
+
+
+class FavouriteWeights:
+    """A validation that scores one set of weights highest, and one alpha."""
+
+    def __init__(self, weights: Transformer | None = None, alpha: float = 1.4) -> None:
+        self.weights = weights
+        self.alpha = alpha
+        self.beams: list[int] = []
+
+    def bleu(self, model: Transformer, beam: int, alpha: float | None = None, lines: int = MOST_DECODED) -> float:
+        self.beams.append(beam)
+        found = self.weights is None or same(model, self.weights)
+        return 10.0 * found - abs((alpha or self.alpha) - self.alpha)
+
+
+def same(one: Transformer, other: Transformer) -> bool:
+    return all(torch.equal(a, b) for a, b in zip(one.parameters(), other.parameters(), strict=True))
+
+
+def recipe_with(run: RunDirectory, select_final: bool, select_alpha: bool, alpha: float = 1.4) -> Recipe:
+    recipe = run.recipe()
+    return replace(
+        recipe,
+        training=replace(recipe.training, select_final=select_final),
+        decoding=replace(recipe.decoding, select_alpha=select_alpha, alpha=alpha),
+    )
+
+
+@pytest.mark.parametrize("steps", [[12], [12, 8, 4]], ids=["last", "average"])
+def test_the_weights_with_the_highest_bleu_are_written(own_run: Path, steps: list[int]) -> None:
+    run = RunDirectory(own_run)
+    favourite = averaged_model(run, steps).transformer
+    recipe = recipe_with(run, select_final=True, select_alpha=False)
+    printed: list[str] = []
+    select_final_model(run, recipe, 12, FavouriteWeights(favourite), printed.append)  # type: ignore[arg-type]
+    model = read_model(run.model)
+    assert same(model.transformer, favourite)
+    assert model.history["averaged_steps"] == sorted(steps)
+    assert "final model: " in printed[0]
+    assert has_final_model(run, recipe, 12)
+
+
+def test_an_earlier_checkpoint_may_be_the_best(own_run: Path) -> None:
+    run = RunDirectory(own_run)
+    best = read_model(run.best)
+    changed = {name: tensor + 1.0 for name, tensor in best.transformer.state_dict().items()}
+    best.transformer.load_state_dict(changed)
+    write_model(run.best, replace(best, history={**best.history, "steps": 8}))
+    recipe = recipe_with(run, select_final=True, select_alpha=False)
+    select_final_model(run, recipe, 12, FavouriteWeights(best.transformer), print)  # type: ignore[arg-type]
+    model = read_model(run.model)
+    assert same(model.transformer, best.transformer)
+    assert (model.history["steps"], model.history["averaged_steps"]) == (12, [8])
+
+
+def test_alpha_is_tuned_with_the_beam_and_stored_in_the_model(own_run: Path) -> None:
+    run = RunDirectory(own_run)
+    recipe = recipe_with(run, select_final=False, select_alpha=True)
+    validation = FavouriteWeights(alpha=run.recipe().decoding.alpha + 0.8)
+    select_final_model(run, recipe, 12, validation, print)  # type: ignore[arg-type]
+    assert read_model(run.model).decoding.alpha == pytest.approx(run.recipe().decoding.alpha + 0.8)
+    assert set(validation.beams) == {recipe.decoding.beam}
+
+
+def test_an_interrupted_run_chooses_nothing_and_is_not_final(own_run: Path) -> None:
+    run = RunDirectory(own_run)
+    recipe = recipe_with(run, select_final=True, select_alpha=True)
+    write_final_model(run, recipe, 12)
+    assert not has_final_model(run, recipe, 12)
+    assert has_final_model(run, run.recipe(), 12)
+
+
+@pytest.mark.parametrize(
+    ("peak", "found"),
+    [(0.6, 0.6), (1.0, 1.0), (1.4, 1.4), (1.8, 1.8), (2.6, 2.6), (0.2, 0.2), (9.0, 3.0), (-9.0, 0.2)],
+)
+def test_climbing_finds_the_peak(peak: float, found: float) -> None:
+    scores = climb(1.4, lambda alpha: -abs(alpha - peak))
+    assert max(scores, key=lambda alpha: scores[alpha]) == pytest.approx(found)
+
+
+def test_climbing_a_plateau_stays_at_the_start() -> None:
+    assert climb(1.4, lambda _: 5.0) == {1.4: 5.0, 1.8: 5.0, 1.0: 5.0}

@@ -7,8 +7,8 @@ from collections.abc import MutableMapping
 _TRAINS = ("demo", "lab", "train")
 _WAITING = ("GOMP_SPINCOUNT", "KMP_BLOCKTIME", "KMP_LIBRARY", "OMP_WAIT_POLICY")
 # Long enough to bridge the gap between two parallel regions, shorter than another process's time slice.
-# Decoding has longer gaps: there this count costs up to a quarter of the speed (docs/results/performance.md).
-_SPIN_COUNT = 1_000
+# Decoding has longer gaps: there no count is fast on both an idle and a busy machine (docs/results/performance.md).
+_SPIN_COUNT = 5_000
 
 
 def set_spin_count(command: str, environ: MutableMapping[str, str]) -> None:

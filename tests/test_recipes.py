@@ -119,11 +119,11 @@ def refusal(path: Path) -> str:
         ("[model]\nn = 3\n", '{path}: unknown key "n" in [model]. Allowed: N, attention_dropout, d_ff, '),
         (
             "[model]\nvocab_size = 300\n",
-            '{path}: unknown key "vocab_size" in [model]. [data] has it: "data.vocab_size".',
+            '{path}: unknown key "vocab_size" in [model]. It belongs in [data]: "data.vocab_size".',
         ),
         (
             "[training]\nalpha = 1.0\n",
-            '{path}: unknown key "alpha" in [training]. [decoding] has it: "decoding.alpha".',
+            '{path}: unknown key "alpha" in [training]. It belongs in [decoding]: "decoding.alpha".',
         ),
         ("[model]\ndmodel = 300\n", '{path}: unknown key "dmodel" in [model]. Did you mean "d_model"?'),
         ("[training.adam]\nbeta = 1\n", '{path}: unknown key "adam" in [training]. '),

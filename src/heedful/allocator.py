@@ -1,7 +1,7 @@
 """Keep freed memory in the process instead of returning it to the kernel.
 
 glibc returns every large tensor to the kernel when it is freed, and the next step page-faults it in again, page by
-page. Keeping the memory makes a training step on a CPU 20-35 % faster; the process grows larger than its tensors,
+page. Keeping the memory makes a training step on a CPU 20-35% faster; the process grows larger than its tensors,
 because the heap is fragmented (docs/results/memory.md).
 """
 

@@ -1,4 +1,4 @@
-"""Atomic writes: files and directories are written beside their target, flushed to disk and renamed once.
+"""Atomic writes: files and directories are written next to their target, flushed to disk and renamed once.
 
 Nothing that heedful did not write is replaced or deleted, and no link is followed.
 """
@@ -136,7 +136,7 @@ def write_durably(path: Path, content: bytes) -> None:
 
 @contextmanager
 def _workspace(final: Path) -> Iterator[Path]:
-    """Yield a hidden directory beside `final` that no other process uses.
+    """Yield a hidden directory next to `final` that no other process uses.
 
     Its marker tells its leftovers from a user's files, and is locked as long as somebody writes here.
     """

@@ -5,12 +5,12 @@ HeedfulError                    base class: one message for the user, and an exi
 │   └── ConfigError        2    a recipe: unknown key, wrong type, value out of range
 ├── InputError             3    unusable input
 │   ├── CorpusError        3    text files: missing, empty, not UTF-8, unequal sides
-│   ├── TokenizerError     3    a tokenizer that cannot be learned, read or used
+│   ├── TokenizerError     3    a tokenizer that cannot be trained, read or used
 │   │   └── VocabularyTooSmallError 3    data.vocab_size is below the number of characters
 │   ├── ModelError         3    a MODEL directory: missing, damaged or in another format
 │   ├── CheckpointError    3    a RUN: no valid checkpoint, or started with other settings
 │   └── NonFiniteError     3    the loss or a gradient is NaN or infinite
-├── MachineError           4    disk full, out of memory
+├── MachineError           4    disk full, out of memory, port in use
 └── Interrupted      130/143    SIGINT or SIGTERM, after saving
 """
 
@@ -84,6 +84,12 @@ def is_out_of_memory(error: BaseException) -> bool:
         return True
     words = ("not enough memory", "can't allocate memory", "Cannot allocate memory", "out of memory")
     return isinstance(error, RuntimeError) and any(phrase in str(error) for phrase in words)
+
+
+def as_sentence(error: Exception) -> str:
+    """Return the message of an error, with a full stop unless it already ends a sentence."""
+    message = str(error)
+    return message if message.endswith((".", "?")) else f"{message}."
 
 
 def nearest(word: str, allowed: Iterable[str]) -> str:

@@ -63,7 +63,7 @@ def checked(written: Mapping[str, Any], where: str) -> Settings:
         for key, value in entries.items():
             if key not in kinds:
                 elsewhere = next(
-                    (f' [{other}] has it: "{other}.{key}".' for other in SECTIONS if key in keys_of(other)), ""
+                    (f' It belongs in [{other}]: "{other}.{key}".' for other in SECTIONS if key in keys_of(other)), ""
                 )
                 raise ConfigError(f'{where}: unknown key "{key}" in [{section}].{elsewhere or nearest(key, kinds)}')
             try:

@@ -30,7 +30,7 @@ def test_a_model_is_compared_by_what_it_translates(
     """A RUN beside a file is the same as its output beside this file."""
     mixed = heedful("compare", tiny_run, worse, *test_set, "--json")
     assert mixed.code == 0
-    assert mixed.err.splitlines() == [f"translating 6 lines with {tiny_run}", "testing the difference"]
+    assert mixed.err.splitlines() == [f"translating 6 lines with {tiny_run}", "running significance tests"]
     translated = heedful("translate", tiny_run, "--input", test_set[1]).out
     (tmp_path / "output").write_text(translated)
     files = heedful("compare", tmp_path / "output", worse, *test_set, "--json")

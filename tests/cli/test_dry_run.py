@@ -173,7 +173,7 @@ def test_run_beyond_memory_is_rejected_with_advice(
     assert refused.code == 4
     needed = figures(refused)["memory, total"]
     assert float(needed.split()[0]) * 1e9 > available
-    assert f"{needed} of memory needed, {available / 1e9:.2f} GB available (cpu)" in refused.err
+    assert f"{needed} needed, {available / 1e9:.2f} GB available (cpu)" in refused.err
     assert "estimated time" not in refused.out
     monkeypatch.setattr(hardware, "flops_per_second", lambda *_: 1e9)
     advice = settings_in(refused.err)

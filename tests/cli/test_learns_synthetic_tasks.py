@@ -11,7 +11,7 @@ import synthetic_tasks as tasks
 from synthetic_tasks import Program, Task
 
 SHAPE = {"N": 2, "d_model": 64, "d_ff": 128, "h": 4, "dropout": 0.0}
-# A short warm-up to a low peak, and an average over the last 150 steps: the same end whatever the seed.
+# A short warmup to a low peak, and an average over the last 150 steps: the same end whatever the seed.
 TRAINING = {
     "steps": 900,
     "batch_tokens": 512,

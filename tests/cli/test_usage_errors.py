@@ -105,7 +105,7 @@ MISTAKES = [
     ("train {files} --out {two}", 2, "is a file. Pass the name of a new or existing directory"),
     ("train {two} {three} --out {new}", 2, "Pass text files as --source"),
     ("train {two} --out {new}", 2, "Pass text files with --source and --target"),
-    ("train {nodata_toml} --out {new}", 3, "below --data-root (default: its own folder). See docs/reference/data.md."),
+    ("train {nodata_toml} --out {new}", 3, "below --data-root (default: the recipe's directory)"),
     ("train {nodata_toml} --out {new} --dry-run", 3, "data/x.en does not exist. data.vocab_size, "),
     ("translate {ct2} --input {two}", 3, "is a CTranslate2 model. heedful exports this format but does not read it"),
     ("evaluate {marian} --source {two} --reference {two}", 3, "is a Marian model. Import it first: heedful import"),
@@ -148,7 +148,7 @@ MISTAKES = [
     ("train {good_toml} --out {new}", 3, "No training text"),
     ("train --source {two} --target {two} --out {new}", 3, "2 distinct pairs: too few to hold out 20"),
     ("train --source {two} --target {two} --valid-target {two} --out {new}", 3, "No validation text"),
-    ("train {files} --out {new} --set data.held_out=9", 2, "data.held_out = 9 and other validation text were both"),
+    ("train {files} --out {new} --set data.held_out=9", 2, "data.held_out = 9 cannot be combined with other"),
     ("train --source {nowhere} --target {two} --out {new}", 3, "does not exist"),
     ("train --source {two} --out {new} --valid-source {two} --valid-target {two}", 3, "1 source and 0 target"),
     (

@@ -102,7 +102,7 @@ def test_subword_references_are_rejected(line: str) -> None:
 
 @pytest.mark.parametrize("score", [bleu, chrf])
 def test_line_counts_must_match(score: Callable[..., Score]) -> None:
-    with pytest.raises(InputError, match="1 translations but 2 references"):
+    with pytest.raises(InputError, match="1 translation but 2 references"):
         score(["a"], ["a", "b"])
     with pytest.raises(InputError, match="Nothing to score"):
         score([], [])

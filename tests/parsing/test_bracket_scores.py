@@ -88,7 +88,7 @@ def test_punctuation_only_brackets_are_ignored(score: Score) -> None:
 
 
 def test_other_symbols_count_as_words(score: Score) -> None:
-    """EVALB does not treat -LRB-, $ and # as punctuation."""
+    """evalb does not treat -LRB-, $ and # as punctuation."""
     scores = score("(NP (-LRB- -LRB-) (QP ($ $) (CD 5)))", "(NP (-LRB- -LRB-) (QP ($ $)) (CD 5))")
     assert (scores.gold, scores.found, scores.right) == (2, 2, 1)
 
@@ -108,7 +108,7 @@ def test_scores_are_micro_averaged(score: Score) -> None:
     gold = "(S (NP (NN a)) (VP (VB b)))\n(NP (NN a))"
     found = "(S (NN a) (VB b))\n(NP (NN a))"
     scores = score(gold, found)
-    # 3 + 1 in gold, 1 + 1 found, 1 + 1 right: the mean of the sentences' recalls would be 66.7 %
+    # 3 + 1 in gold, 1 + 1 found, 1 + 1 right: the mean of the sentences' recalls would be 66.7%
     assert scores.recall == 100 * 2 / 4
     assert scores.complete_match == 50
 
@@ -131,7 +131,7 @@ def test_outputs_are_repaired_and_well_formed_outputs_counted(trees: Callable[[s
     # the second is not closed; the third has S 0-2 and NP 0-1, both matched, and no VP
     assert (scores.all.right, scores.all.found, scores.all.gold) == (3 + 3 + 2, 3 + 3 + 2, 9)
     assert (scores.well_formed, scores.all.complete) == (1, 2)
-    assert "well-formed before repair 33.33 % (1 outputs)" in str(scores)
+    assert "well-formed before repair 33.33% (1 output)" in str(scores)
     assert "F1 94.12 (precision 100.00, recall 88.89)" in str(scores)  # 2 · 8 / (8 + 9)
 
 

@@ -82,8 +82,8 @@ def test_one_language_that_is_set(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 def test_names_that_the_text_contradicts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     heard = said(tmp_path, corpus(tmp_path / "text", "de", "en"), capsys)
-    assert "warning: the source language is German (de), but the source text looks like English (en)." in heard
-    assert "warning: the target language is English (en), but the target text looks like German (de)." in heard
+    assert "warning: The source language is German (de), but the source text looks like English (en)." in heard
+    assert "warning: The target language is English (en), but the target text looks like German (de)." in heard
     assert languages(tmp_path) == ("de", "en")  # a warning: the user may know better
 
 
@@ -112,8 +112,8 @@ def test_validation_text_in_another_language(
     count = len(path.read_text(encoding="utf-8").splitlines())
     path.write_text("".join(FRENCH[:count]), encoding="utf-8")
     heard = said(tmp_path, keys | {"data.max_length": 60, "data.max_ratio": 20.0}, capsys)
-    assert f"the validation {side} text looks like French (fr), but the training {side} text is {language}." in heard
-    assert heard.count("warning: the validation") == 1
+    assert f"The validation {side} text looks like French (fr), but the training {side} text is {language}." in heard
+    assert heard.count("warning: The validation") == 1
 
 
 def test_the_same_file_on_both_sides(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

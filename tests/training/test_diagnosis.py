@@ -57,7 +57,7 @@ def test_a_run_that_memorises(tmp_path: Path) -> None:
     training, validation = copies(30)
     said = diagnosed(tmp_path, unrelated(training, 1), unrelated(validation, 2), steps=250, validate_every=50)
     assert said.startswith("Memorising: since step ")
-    assert "more training text or a higher model.dropout than 0 would help, more steps would not." in said
+    assert "more training text or model.dropout above 0 would help, more steps would not." in said
 
 
 def test_a_run_whose_outputs_are_too_short(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ RECIPE = Recipe(training=TrainingConfig(steps=100, validate_every=10))
 
 def test_too_few_validations() -> None:
     assert diagnose([], RECIPE, finished=False) == (
-        "Too few validations to judge: 0, and 3 are needed. Continue the run."
+        "Too few validations to judge: 0; at least 3 are needed. Continue the run."
     )
     said = diagnose(log((3.0, 1.0), (2.0, 9.0)), RECIPE, finished=True)
     assert said.startswith("Too few validations to judge: 2")
@@ -128,7 +128,7 @@ def test_short_is_a_brevity_penalty_below_95_percent(ratio: float, short: bool) 
     """exp(1 − 1 / 0.94) = 0.938, exp(1 − 1 / 0.96) = 0.959."""
     said = diagnose(log(*[(2.0, 20.0)] * 4, ratio=ratio), RECIPE, finished=True)
     assert ("Outputs are too short" in said) is short
-    assert said.endswith("larger --alpha than 0.6.") is short
+    assert said.endswith("--alpha above 0.6.") is short
 
 
 def test_short_outputs_of_a_run_that_still_improves_call_for_more_steps() -> None:

@@ -1,4 +1,4 @@
-"""Eq. 3, and the cool-down after it."""
+"""Eq. 3, and the cooldown after it."""
 
 from __future__ import annotations
 

@@ -163,7 +163,7 @@ def dropouts(model: Transformer) -> set[float]:
 
 
 def test_dropout_warms_up() -> None:
-    """Every module that has dropout follows, and an update in the warm-up is the one of a model with that dropout."""
+    """Every module that has dropout follows, and an update during warmup is the one of a model with that dropout."""
     batch = batch_of(random_pairs(6))
     rates = {"dropout": 0.4, "attention_dropout": 0.2, "word_dropout": 0.8}
     model = Transformer(ModelConfig(vocab_size=V, N=1, d_model=16, d_ff=24, h=2, **rates))

@@ -208,7 +208,7 @@ def _validation(entry: Mapping[str, Any]) -> str:
 
 def _model(facts: Facts) -> str:
     if facts["model"] is None:
-        return "none yet: no validation or checkpoint so far"
+        return "none yet: no validation or checkpoint"
     steps = [f"{step:,}" for step in facts["history"].get("averaged_steps", [])]
     if len(steps) > 1:
         return f"{facts['model']} (average of {len(steps)} checkpoints, steps {steps[0]} to {steps[-1]})"
@@ -248,7 +248,7 @@ def _next(facts: Facts) -> Iterator[str]:
     else:
         run = Path(facts["run"]["path"])
         if not facts["run"]["finished"]:
-            yield f"{shell_command('train', run / 'config.toml', '--out', run)}  # continues the run"
+            yield f"{shell_command('train', run / 'config.toml', '--out', run)}  # resumes the run"
         if facts["model"]:
             yield from next_commands(run)
         yield f"{shell_command('info', run)} --out page.html  # curves"

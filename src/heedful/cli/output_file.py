@@ -22,7 +22,7 @@ def require_not_in_a_model(path: Path, option: str = "--output") -> None:
 
 
 def _is_users(path: Path, run: Path) -> bool:
-    """Beside a run's own entries a user may keep files, and replace them; elsewhere, write new ones."""
+    """Return whether the user may write here: next to a run's own entries, any file; elsewhere, only new ones."""
     if not is_ours(run):
         return not os.path.lexists(path)
     entry = path.relative_to(run).parts[0]

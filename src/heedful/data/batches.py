@@ -29,9 +29,9 @@ _EPOCH, _BATCH_ORDER, _RESEGMENTED = (
     2,
     4,
 )  # separate the random streams of one seed; 3 is dropout (training/dropout_schedule.py)
-_AFTER_WARMUP = 2**62  # a batch number later than any warm-up
+_AFTER_WARMUP = 2**62  # a batch number later than any warmup
 
-Sentence = Ids | list[int]  # with its end symbol
+Sentence = Ids | list[int]  # with its end token
 Resegment = Callable[[list[list[int]], int, int], list[list[int]]]  # (sentences, seed, batch number) → sentences
 
 
@@ -42,7 +42,7 @@ class Batch:
     source_BS: Tensor
     target_in_BT: Tensor
     target_out_BT: Tensor
-    tokens: int  # target tokens with the end symbols, without padding
+    tokens: int  # target tokens with the end tokens, without padding
     lines: tuple[int, ...]  # line numbers of the pairs in the text
 
     def to(self, device: torch.device) -> Batch:
@@ -149,7 +149,7 @@ def collate(store: Store, indices: Numbers | list[int]) -> Batch:
 
 
 def assemble(sources: Sequence[Sentence], targets: Sequence[Sentence], lines: tuple[int, ...]) -> Batch:
-    """Return a batch of sentences given as ids with end symbols."""
+    """Return a batch of sentences given as ids with end tokens."""
     return _batch(pad(sources), pad(targets), lines)
 
 
@@ -164,10 +164,10 @@ def _batch(source_BS: Tensor, target_out_BT: Tensor, lines: tuple[int, ...]) -> 
 
 
 def shift_right(target_BT: Tensor) -> Tensor:
-    """Return the decoder's input: the start symbol, then the target without its end symbol (section 3.1)."""
+    """Return the decoder's input: the start token, then the target without its end token (section 3.1)."""
     shifted_BT = torch.full_like(target_BT, BOS)
     shifted_BT[:, 1:] = target_BT[:, :-1]
-    # In shorter rows the shift moves the end symbol into the padding: it is padding too.
+    # In shorter rows the shift moves the end token into the padding: it is padding too.
     shifted_BT[target_BT == PAD] = PAD
     return shifted_BT
 

@@ -80,14 +80,14 @@ class Store:
         return self.report.kept
 
     def source(self, index: int) -> Ids:
-        """Return the ids of the pair's source with the end symbol."""
+        """Return the ids of the pair's source with the end token."""
         return self._sentence("source", index)
 
     def target(self, index: int) -> Ids:
         return self._sentence("target", index)
 
     def lengths(self, side: str) -> Lengths:
-        """Return the number of tokens of every sentence of a side, with the end symbol."""
+        """Return the number of tokens of every sentence of a side, with the end token."""
         return np.diff(self._offsets[side]).astype(np.int32)
 
     def _check_sizes(self) -> None:

@@ -1,7 +1,7 @@
 """Beam search (section 6.1); greedy search is a beam of one.
 
-A finished hypothesis Y scores log P(Y|X) / ((5 + |Y|) / 6)^α, where |Y| counts tokens with the end symbol (the length
-penalty of GNMT). It has at most source tokens + max_extra tokens: at the last position only the end symbol is allowed.
+A finished hypothesis Y scores log P(Y|X) / ((5 + |Y|) / 6)^α, where |Y| counts tokens with the end token (the length
+penalty of GNMT). It has at most source tokens + max_extra tokens: at the last position only the end token is allowed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Ints = npt.NDArray[np.int64]
 
 
 class Hypothesis(NamedTuple):
-    """Tokens with the end symbol, their log-probability, and the score that ranks them."""
+    """Tokens with the end token, their log-probability, and the score that ranks them."""
 
     ids: tuple[int, ...]
     log_probability: float
@@ -77,7 +77,7 @@ class _Sentence:
     """A source sentence and its finished hypotheses."""
 
     source: list[int]
-    limit: int  # maximum tokens of a hypothesis, the end symbol included
+    limit: int  # maximum tokens of a hypothesis, the end token included
     finished: list[Hypothesis] = field(default_factory=list)
 
 
@@ -197,7 +197,7 @@ class _Books:
     to_beat_B: npt.NDArray[np.float64]  # score of the n-th best finished one; -∞ while there are fewer
     score_BW: Floats  # log-probabilities; -∞: there is no such hypothesis
     last_BW: Ints  # newest token
-    tokens_BWT: Ints  # all tokens, without the start symbol
+    tokens_BWT: Ints  # all tokens, without the start token
 
     @classmethod
     def empty(cls, rows: int, beam: int) -> _Books:

@@ -14,8 +14,8 @@ from heedful.decoding.search import Hypothesis, beam_search
 from heedful.errors import ModelError, UsageError
 from heedful.storage.model_directory import Model
 
-# Multiplications per step. One sentence, beam 4, N = 2, d_model 128, 8,000 tokens: one thread has 102 % of the speed of
-# two on an idle machine, and 101 % beside a busy process, where two have 34 % (docs/results/experiments.md).
+# Multiplications per step. One sentence, beam 4, N = 2, d_model 128, 8,000 tokens: one thread has 102% of the speed of
+# two on an idle machine, and 101% alongside a busy process, where two have 34% (docs/results/experiments.md).
 _ONE_THREAD = 6_500_000
 
 NOT_NUMBERS = "The model outputs NaN probabilities: its weights are damaged. Restore the model, or train it again."
@@ -27,7 +27,7 @@ class Searcher(Protocol):
     name: str
 
     def search(self, sources: list[list[int]], beam: int, alpha: float, n_best: int) -> list[list[Hypothesis]]:
-        """Return the best translations of every source, best first. Token ids include the end symbol."""
+        """Return the best translations of every source, best first. Token ids include the end token."""
 
 
 class OwnSearcher:

@@ -48,7 +48,7 @@ class Translation:
 
     text: str  #: the translated text
     score: float  #: log-probability divided by the length penalty; 0 for an empty line
-    tokens: tuple[str, ...]  #: the tokens of the text, without the end symbol
+    tokens: tuple[str, ...]  #: the tokens of the text, without the end token
     alternatives: tuple[Translation, ...] = ()  #: the next best, with `n_best`; ranks are joined sentence by sentence
     attention: Attention | None = None  #: with `attention=True`; None for an empty line and for several sentences
     sentences: tuple[Translation, ...] = ()  #: the parts of a line with several sentences, each with its own attention
@@ -56,7 +56,7 @@ class Translation:
 
 class PairScore(NamedTuple):
     log_probability: float  # natural logarithm
-    tokens: int  # of the target, the end symbol included
+    tokens: int  # of the target, the end token included
 
 
 _EMPTY = Translation("", 0.0, ())
@@ -108,8 +108,8 @@ class Translator:
         """Translate a line, or a list of lines in order. Beam and alpha default to the model's own.
 
         A line with several sentences is translated sentence by sentence where the training text had one sentence per
-        line; `split=False` prevents that. Cells between tabs are translated one by one, and the tabs stay. `first_line`
-        is the number of the first line in messages.
+        line; `split=False` prevents that. Tab-separated cells are translated one by one, and the tabs are kept.
+        `first_line` is the number of the first line in messages.
         """
         lines = _lines(text)
         segmented = [self._segment_line(line, number, split) for number, line in enumerate(lines, start=first_line)]
@@ -127,7 +127,7 @@ class Translator:
     def search(
         self, sources: list[list[int]], *, beam: int | None = None, alpha: float | None = None, n_best: int = 1
     ) -> list[list[Hypothesis]]:
-        """Find the best translations of every source, given and returned as token ids with the end symbol."""
+        """Find the best translations of every source, given and returned as token ids with the end token."""
         settings = self._settings(beam, alpha, n_best)
         if not sources:
             return []
@@ -174,7 +174,7 @@ class Translator:
         return settings
 
     def text(self, ids: Sequence[int]) -> str:
-        """Text of token ids with the end symbol, in one line."""
+        """Text of token ids with the end token, in one line."""
         return one_line(self.model.tokenizer.decode(ids[:-1]))
 
     def _segment_line(self, line: str, number: int, split: bool) -> SegmentedText:
@@ -210,7 +210,7 @@ class Translator:
         return replace(best, alternatives=tuple(others), attention=weights)
 
     def attention(self, source: list[int], target: list[int]) -> Attention:
-        """Attention weights of a sentence pair, given as token ids with the end symbol."""
+        """Attention weights of a sentence pair, given as token ids with the end token."""
         source_1S = torch.tensor([source], device=self.device)
         target_1T = torch.tensor([[BOS, *target[:-1]]], device=self.device)
         with self._computing():

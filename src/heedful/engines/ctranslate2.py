@@ -45,7 +45,7 @@ class CTranslate2Searcher:
         penalty = _ALPHA * alpha if beam > 1 else 0.0
         limit = max(map(len, sources), default=1) - 1 + self._decoding.max_extra
         found = self._engine.translate_batch(
-            [self._tokens(source[:-1]) for source in sources],  # it adds the end symbol
+            [self._tokens(source[:-1]) for source in sources],  # it adds the end token
             beam_size=beam,
             num_hypotheses=n_best,
             length_penalty=penalty,
@@ -57,7 +57,7 @@ class CTranslate2Searcher:
         )
         return [
             [
-                # Its own score has the end symbol, except in a hypothesis that stops at the limit.
+                # Its own score has the end token, except in a hypothesis that stops at the limit.
                 self._hypothesis(tokens, score * (len(tokens) + (len(tokens) < limit)) ** penalty, alpha)
                 for tokens, score in zip(result.hypotheses, result.scores, strict=True)
             ]

@@ -101,7 +101,7 @@ def compare(
         if path not in outputs:
             report(f"translating {plural(len(references), 'line')} with {path}")
             outputs[path] = _translate(path, sources or (), device)
-    report("testing the difference")
+    report("running significance tests")
     return compare_translations(
         outputs[systems[0]], outputs[systems[1]], references, sources, (str(a), str(b)), tokenize, lowercase
     )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import sacrebleu
 
 from heedful.errors import InputError
+from heedful.formatting import plural
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ def _require_same_length(hypotheses: Sequence[str], references: Sequence[str]) -
         raise InputError("Nothing to score: there are no references. Provide at least one.")
     if len(hypotheses) != len(references):
         raise InputError(
-            f"There are {len(hypotheses)} translations but {len(references)} references. "
+            f"Found {plural(len(hypotheses), 'translation')} but {plural(len(references), 'reference')}. "
             "Provide one reference per translation."
         )
 

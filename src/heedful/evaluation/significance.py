@@ -21,7 +21,7 @@ LEVEL = 0.05  # p-values below it are called significant
 
 @dataclass(frozen=True)
 class SystemScore:
-    """A corpus score of one system, with the mean and 95 % confidence interval of its bootstrap resamples."""
+    """A corpus score of one system, with the mean and 95% confidence interval of its bootstrap resamples."""
 
     value: float
     mean: float

@@ -44,7 +44,7 @@ def assign_split(pair: SentencePair) -> str:
 def pairs(split: str, count: int, seed: int = 0) -> Iterator[SentencePair]:
     """Yield the first `count` distinct pairs of a split, in the order of their index."""
     if split not in SPLITS:
-        raise ValueError(f"split = {split!r} does not exist. Choose one of {', '.join(SPLITS)}.")
+        raise ValueError(f"Unknown split {split!r}. Choose one of {', '.join(SPLITS)}.")
     seen: set[bytes] = set()
     for index in count_up():
         if len(seen) >= count:

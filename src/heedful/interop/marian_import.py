@@ -17,7 +17,7 @@ from torch import Tensor
 
 from heedful.atomic_files import read_at_most
 from heedful.config import BOS, EOS, PAD, DecodingConfig, ModelConfig
-from heedful.errors import ConfigError, ModelError
+from heedful.errors import ConfigError, ModelError, as_sentence
 from heedful.interop.export_constraints import SUPPRESSED_TOKENS
 from heedful.interop.marian_export import (
     BIAS,
@@ -106,7 +106,7 @@ def _read_config(content: Mapping[str, Any], path: Path) -> ModelConfig:
         rates = {key: float(content.get(key, 0.0)) for key in ("dropout", "attention_dropout")}
         return build_dataclass(ModelConfig, {**sizes, **rates})
     except (KeyError, TypeError, ValueError, OverflowError, ConfigError) as error:
-        raise ModelError(f"{path} is not a valid model configuration: {error}.") from None
+        raise ModelError(f"{path} is not a valid model configuration: {as_sentence(error)}") from None
 
 
 def _read_tokenizer(directory: Path, config: ModelConfig) -> Tokenizer:
@@ -197,4 +197,4 @@ def _read_text_and_decoding(content: Mapping[str, Any], path: Path) -> tuple[Tex
             DecodingConfig, heedful_section.get("decoding", {})
         )
     except (AttributeError, TypeError, ValueError, OverflowError, ConfigError) as error:
-        raise ModelError(f"{path} is not a valid model configuration: {error}.") from None
+        raise ModelError(f"{path} is not a valid model configuration: {as_sentence(error)}") from None

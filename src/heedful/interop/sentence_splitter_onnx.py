@@ -21,7 +21,7 @@ from heedful.text.sentence_splitting import CLOSES, ENDS, ENDS_AT_ONCE
 _CLASSES = ("end", "end_at_once", "space", "close", "small", "capital", "other")  # digits count as "capital"
 # The five output labels of a character; minisbd treats the last as a sentence end too.
 _NO_BOUNDARY, _WORD_END, _SENTENCE_END, _MULTIWORD_END, _SENTENCE_END_AFTER_CLOSE = range(5)
-_CONTEXT_BEFORE, _CONTEXT_AFTER = 3, 2  # characters in the window besides the current one
+_CONTEXT_BEFORE, _CONTEXT_AFTER = 3, 2  # characters in the window, excluding the current one
 _FLOAT, _INT64 = 1, 7  # ONNX tensor types
 
 Weights = npt.NDArray[np.float32]

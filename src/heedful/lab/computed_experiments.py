@@ -44,10 +44,18 @@ def scaling(_: Setting) -> Finding:
     grows = all(abs(found / math.sqrt(d_k) - 1) < 0.05 for found, d_k in zip(deviations, widths, strict=True))
     saturates = largest["not divided"][-1] > 0.9 and max(largest["divided by √d_k"]) < 0.5
     return Finding(
-        ("d_k", "deviation of q·k", "√d_k", "largest of 32 weights", "the same, scaled", "slope", "the same, scaled"),
+        (
+            "d_k",
+            "standard deviation of q·k",
+            "√d_k",
+            "largest of 32 weights",
+            "the same, scaled",
+            "slope",
+            "the same, scaled",
+        ),
         rows,
         grows and saturates,
-        "the deviation of dot products grows as √d_k; without scaling, at d_k = 1,024 one key gets "
+        "the standard deviation of the dot products grows as √d_k; without scaling, at d_k = 1,024, one key gets "
         f"{largest['not divided'][-1]:.0%} of the weight, and the gradient of the softmax nearly vanishes.",
         Curves(
             [Curve(name, widths, values) for name, values in largest.items()],
@@ -83,10 +91,10 @@ def order(_: Setting) -> Finding:
         rows.append([name, f"{moved[name]:.1e}"])
     held = moved["without"] < 1e-5 < 1e-2 < moved["with sinusoids"]
     return Finding(
-        ("positions", "largest difference between a word's state in one order and in the other"),
+        ("positions", "largest difference between a word's states in the two orders"),
         rows,
         held,
-        "without positions a word's state is the same in any order: the model cannot know the word order.",
+        "without positions, a word's state is the same in any order: the model cannot see word order.",
         Bars(moved, "positional encoding", "largest change in a word's state"),
     )
 
@@ -108,8 +116,8 @@ def shifts(_: Setting) -> Finding:
         ("k", "largest error of R_k · PE(pos)", "PE(pos) · PE(pos + k)", "its spread over positions"),
         rows,
         worst < 1e-9,
-        f"for {positions} positions the error is at most {worst:.0e}; how like two positions are depends on their "
-        "distance alone.",
+        f"for {positions} positions, the error is at most {worst:.0e}; the dot product of two encodings depends "
+        "only on their distance.",
         Curves(
             [Curve("PE(pos) · PE(pos + k)", distances, likeness)],
             "distance k between two positions",
@@ -155,12 +163,12 @@ def cost(setting: Setting) -> Finding:
         ("n", *(f"{name}, ms" for name in layers)),
         rows,
         held,
-        f"at d = {d} and n = {lengths[0]} recurrence takes {longer:.1f} times as long as self-attention; from "
-        f"n = {lengths[-2]} to {lengths[-1]} the time of attention grows {growth['self-attention']:.1f} times, that of "
-        f"recurrence {growth['recurrent']:.1f} times.",
+        f"at d = {d} and n = {lengths[0]}, recurrence takes {longer:.1f} times as long as self-attention; from "
+        f"n = {lengths[-2]} to {lengths[-1]}, the time grows by a factor of {growth['self-attention']:.1f} for "
+        f"self-attention and {growth['recurrent']:.1f} for recurrence.",
         Curves(
             [Curve(name, lengths, [1_000 * value for value in values]) for name, values in taken.items()],
-            "n (tokens of the sentence)",
+            "n (tokens per sentence)",
             "milliseconds per layer",
             log_x=True,
             log_y=True,

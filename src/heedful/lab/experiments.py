@@ -14,7 +14,7 @@ EXPERIMENTS = (
         computed_experiments.scaling,
     ),
     Experiment("heads", "section 3.2.2, Table 3 (A)", "Several heads are better than one.", trained_experiments.heads),
-    Experiment("key-size", "section 6.2, Table 3 (B)", "Reducing d_k hurts the quality.", trained_experiments.key_size),
+    Experiment("key-size", "section 6.2, Table 3 (B)", "Reducing d_k hurts quality.", trained_experiments.key_size),
     Experiment(
         "order",
         "section 3.5",
@@ -36,7 +36,7 @@ EXPERIMENTS = (
         "Self-attention is faster than recurrence if the sentence is shorter than d_model.",
         computed_experiments.cost,
     ),
-    Experiment("warmup", "section 5.3", "The learning rate needs a warmup.", trained_experiments.warmup),
+    Experiment("warmup", "section 5.3", "The learning rate needs warmup.", trained_experiments.warmup),
     Experiment("dropout", "section 5.4, Table 3 (D)", "Dropout reduces overfitting.", trained_experiments.dropout),
     Experiment(
         "smoothing",

@@ -35,8 +35,8 @@ def _size(found: list[Trained]) -> Verdict:
     losses = [one.nll for one in in_order]
     least, most = in_order[0].parameters, in_order[-1].parameters
     return losses == sorted(losses, reverse=True), (
-        f"from {least:,} to {most:,} parameters validation goes from {losses[0]:.3f} to {losses[-1]:.3f} nats "
-        "per token."
+        f"from {least:,} to {most:,} parameters, the validation loss goes from {losses[0]:.3f} to {losses[-1]:.3f} "
+        "nats per token."
     )
 
 
@@ -51,8 +51,8 @@ def _dropout(found: list[Trained]) -> Verdict:
     none, *some = found
     best = _best(some)
     return best.nll < none.nll, (
-        f"without dropout validation lies {none.nll - none.training_nll:.2f} nats above training; {best.name} takes it "
-        f"from {none.nll:.3f} to {best.nll:.3f}."
+        f"without dropout, the validation loss is {none.nll - none.training_nll:.2f} nats per token above the training "
+        f"loss; {best.name} changes it from {none.nll:.3f} to {best.nll:.3f}."
     )
 
 
@@ -71,8 +71,8 @@ positions = compared({kind: {"model.positions": kind} for kind in ("sinusoidal",
 def _smoothing(found: list[Trained]) -> Verdict:
     hard, smooth = found
     return smooth.nll > hard.nll and smooth.bleu >= hard.bleu, (
-        f"smoothing takes perplexity from {exp(hard.nll):.2f} to {exp(smooth.nll):.2f}, and BLEU from {hard.bleu:.1f} "
-        f"to {smooth.bleu:.1f}."
+        f"label smoothing changes perplexity from {exp(hard.nll):.2f} to {exp(smooth.nll):.2f}, and BLEU from "
+        f"{hard.bleu:.1f} to {smooth.bleu:.1f}."
     )
 
 
@@ -81,12 +81,12 @@ smoothing = compared({f"ε = {e}": {"training.label_smoothing": e} for e in (0.0
 
 def _warmup(found: list[Trained]) -> Verdict:
     cold, warm = found
-    return warm.nll < cold.nll, f"without warm-up {cold.nll:.3f} nats per token, with it {warm.nll:.3f}."
+    return warm.nll < cold.nll, f"{cold.nll:.3f} nats per token without warmup, {warm.nll:.3f} with it."
 
 
 # From step 100 both have the same learning rate (Eq. 3); before, the first decreases to it and the second increases.
 warmup = compared(
-    {f"{plural(steps, 'step')} of warm-up": {"training.warmup_steps": steps} for steps in (1, 100)}, _warmup
+    {f"{plural(steps, 'step')} of warmup": {"training.warmup_steps": steps} for steps in (1, 100)}, _warmup
 )
 
 
@@ -102,9 +102,9 @@ def search(setting: Setting) -> Finding:
     rows = [[checkpoint, str(beam), f"{score:.2f}"] for (checkpoint, beam), score in scores.items()]
     held = scores["averaged", 4] > scores["last", 4] and scores["averaged", 4] > scores["averaged", 1]
     verdict = (
-        f"averaging {scores['averaged', 4] - scores['last', 4]:+.2f} BLEU with beam 4; beam 4 instead of greedy "
-        f"{scores['averaged', 4] - scores['averaged', 1]:+.2f}."
+        f"averaging changes BLEU by {scores['averaged', 4] - scores['last', 4]:+.2f} with beam 4; beam 4 instead of "
+        f"greedy search changes it by {scores['averaged', 4] - scores['averaged', 1]:+.2f}."
     )
     curves = [Curve(name, beams, [scores[name, beam] for beam in beams]) for name in checkpoints]
-    figure = Curves(curves, "beam (hypotheses kept)", "test BLEU", log_x=True)
+    figure = Curves(curves, "beam width", "test BLEU", log_x=True)
     return Finding(("checkpoint", "beam", "test BLEU"), rows, *judged(setting, held, verdict), figure)

@@ -111,8 +111,8 @@ def compared(
         for one in found:
             losses = f"{one.training_nll:.3f}", f"{one.nll:.3f}", f"{exp(one.nll):.2f}"
             rows.append([one.name, f"{one.parameters:,}", *losses, f"{one.bleu:.1f}"])
-        columns = ("", "parameters", "training nll", "validation nll", "validation perplexity", "test BLEU")
-        figure = Curves([one.curve for one in found], "training steps", "validation nll, nats per token")
+        columns = ("", "parameters", "training NLL", "validation NLL", "validation perplexity", "test BLEU")
+        figure = Curves([one.curve for one in found], "training steps", "validation NLL, nats per token")
         return Finding(columns, rows, *judged(setting, *judge(found)), figure)
 
     return run

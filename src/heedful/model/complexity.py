@@ -1,7 +1,7 @@
 """The cost of layers: the terms of Table 1 and exact FLOP counts.
 
 Table 1 leaves out constants, heads and projections. The FLOP counts include every matrix product, two FLOPs per
-multiply-add. Element-wise work (softmax, norms, dropout, biases) is below 1 % at the paper's widths and is not counted.
+multiply-add. Element-wise work (softmax, norms, dropout, biases) is below 1% at the paper's widths and is not counted.
 """
 
 from __future__ import annotations

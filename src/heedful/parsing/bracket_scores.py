@@ -1,4 +1,4 @@
-"""Labelled precision, recall and F1 as computed by EVALB with COLLINS.prm.
+"""Labelled precision, recall and F1 as computed by evalb with COLLINS.prm.
 
 Section 6.3, Table 4. A bracket matches if its label, first and last word do. Words with a punctuation tag in the gold
 tree are ignored, and so are brackets without other words. The root labels TOP and S1 are ignored. ADVP and PRT are
@@ -78,9 +78,9 @@ class ParsingScores:
                 f"F1 {scores.f1:.2f} (precision {scores.precision:.2f}, recall {scores.recall:.2f})",
                 f"F1 {short.f1:.2f} on the {plural(short.sentences, 'sentence')} of at most "
                 f"{SHORT_SENTENCE_WORDS} words",
-                f"complete match {scores.complete_match:.2f} %, "
+                f"complete match {scores.complete_match:.2f}%, "
                 f"{scores.average_crossing:.2f} crossing brackets per sentence",
-                f"well-formed before repair {self.well_formed_share:.2f} % ({self.well_formed:,} outputs)",
+                f"well-formed before repair {self.well_formed_share:.2f}% ({plural(self.well_formed, 'output')})",
                 f"  {plural(scores.sentences, 'sentence')}{skipped}; {SCORING_RULES}",
             ]
         )

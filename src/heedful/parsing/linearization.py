@@ -38,7 +38,7 @@ def delinearize(output: str, words: int) -> tuple[Bracket, ...]:
     3. The end of the output closes all open constituents.
     4. Surplus words are dropped from the end; missing words are added there, directly below the root.
     5. Empty constituents are dropped.
-    6. If no constituent spans every word, a new root does (TOP, which EVALB ignores).
+    6. If no constituent spans every word, a new root does (TOP, which evalb ignores).
 
     A well-formed output is returned unchanged.
     """

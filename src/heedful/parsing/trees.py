@@ -85,7 +85,7 @@ def traverse(brackets: Sequence[Bracket], words: int) -> Iterator[tuple[str, str
 
 
 def to_bracketed(tree: Tree) -> str:
-    """Return a tree on one line, as EVALB reads it: (S (NP (DT the) (NN dog)) ...)."""
+    """Return a tree on one line, as evalb reads it: (S (NP (DT the) (NN dog)) ...)."""
     parts = []
     for kind, item in traverse(tree.brackets, len(tree.words)):
         if isinstance(item, int):

@@ -23,7 +23,7 @@ from heedful.serving.openapi_schema import ERRORS, FILE, multipart
 from heedful.serving.requests import RequestError, TranslateRequest, missing
 from heedful.serving.service import AUTO, TranslationService
 
-_FIELDS_BYTES = 20_000  # of a form, beside its file
+_FIELDS_BYTES = 20_000  # of a form, without its file
 _MOST_PARTS = 11  # of a form: its fields and one file
 _TOKENS_PER_CHARACTER = 5  # at most: four bytes, and a border of words
 _ATTEMPTS = 10  # while the server is busy, for each part of a file after the first

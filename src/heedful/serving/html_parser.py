@@ -52,7 +52,7 @@ def parse_html(text: str) -> list[str | Run]:
     root = _tree(text if is_document else f"<{_ROOT}>{text}")
     if root is None:  # a doctype or comments, and nothing else
         return [text]
-    # Text behind </html> is in a second tree beside the first.
+    # Text after </html> is in a second tree next to the first.
     nodes = [*list(root.itersiblings(preceding=True))[::-1], root, *root.itersiblings()]
     inline = {element for node in nodes for element in _inline_elements(node)}
     builder = _Builder(inline, text.lower(), is_document, None if is_document else root.find(f".//{_ROOT}"))

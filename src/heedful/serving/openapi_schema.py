@@ -8,7 +8,7 @@ _TEXT = {"type": "string"}
 _TEXTS = {"anyOf": [_TEXT, {"type": "array", "items": _TEXT}], "description": "a text or a list of texts"}
 _FIELDS: dict[str, Any] = {
     "q": _TEXTS,
-    "source": {"type": "string", "description": 'a language of /languages, or "auto"'},
+    "source": {"type": "string", "description": 'a language code from /languages, or "auto"'},
     "target": {"type": "string", "description": "one of the targets of the source language"},
     "format": {"type": "string", "enum": ["text", "html"], "default": "text"},
     "alternatives": {"type": "integer", "minimum": 0, "default": 0},

@@ -19,7 +19,7 @@ from torch import Tensor
 from heedful.atomic_files import new_directory, read_at_most
 from heedful.config import DataConfig, DecodingConfig, ModelConfig
 from heedful.data.store import Store
-from heedful.errors import ConfigError, InputError, ModelError
+from heedful.errors import ConfigError, InputError, ModelError, as_sentence
 from heedful.model.transformer import Transformer
 from heedful.storage.file_names import CONFIG, MANIFEST, MODEL_FILES, TOKENIZER, WEIGHTS
 from heedful.storage.manifest import MOST_JSON, verify_manifest, write_manifest
@@ -42,7 +42,7 @@ class TextFacts:
     source_language: str = ""
     target_language: str = ""
     lowercase: bool = False
-    max_length: int = DataConfig.max_length  # tokens with the end symbol; no training sentence was longer
+    max_length: int = DataConfig.max_length  # tokens with the end token; no training sentence was longer
     source_profile: str = ""  # language profile, for detection (text/language_detection.py)
     target_profile: str = ""
     sentence_per_line: bool = True  # if so, input lines with several sentences are split
@@ -120,7 +120,7 @@ def read_model(directory: Path, device: torch.device | str = "cpu") -> Model:
         )
         history = dict(content["history"])
     except (KeyError, TypeError, ValueError, OverflowError, ConfigError) as error:
-        raise ModelError(f"{directory / CONFIG} is not a valid model configuration: {error}.") from None
+        raise ModelError(f"{directory / CONFIG} is not a valid model configuration: {as_sentence(error)}") from None
     tokenizer = Tokenizer.read(directory / TOKENIZER)
     if tokenizer.vocab_size != config.vocab_size:
         raise ModelError(
@@ -137,8 +137,8 @@ def _refuse_other_formats(directory: Path) -> None:
         return
     if (directory / "model.bin").is_file():
         raise ModelError(
-            f"{directory} is a CTranslate2 model. heedful exports this format but does not read it: "
-            "give the model or run that it was exported from."
+            f"{directory} is a CTranslate2 model. heedful exports this format but does not read it. "
+            "Pass the model or run that it was exported from."
         )
     if (directory / "source.spm").is_file():
         raise ModelError(f"{directory} is a Marian model. Import it first: heedful import {directory} --from marian")

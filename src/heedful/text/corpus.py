@@ -40,7 +40,8 @@ class Corpus:
     @classmethod
     def of(cls, source: tuple[str, ...], target: tuple[str, ...], name: str) -> Corpus:
         if not source:
-            raise CorpusError(f"No {name} text given. Set data.source and data.target.")
+            keys = "data.valid_source and data.valid_target" if name == "validation" else "data.source and data.target"
+            raise CorpusError(f"No {name} text given. Set {keys}.")
         tables = [is_table(file) for file in source]
         if all(tables) and not target:
             return cls(tuple(map(Path, source)), ())

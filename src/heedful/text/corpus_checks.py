@@ -109,8 +109,8 @@ class PairCounter:
     def warnings(self) -> Iterator[str]:
         if self.pairs < FEW_PAIRS:
             yield (
-                f"The training text has only {plural(self.pairs, 'pair')}. A translator needs at least several "
-                "thousand; add text, or fine-tune a model with --init."
+                f"The training text has only {plural(self.pairs, 'pair')}. A translation model needs several "
+                "thousand at least. Add text, or fine-tune a model with --init."
             )
         if self.duplicates >= _DUPLICATES:
             yield (
@@ -131,8 +131,8 @@ def empty_translations(empty: int, total: int) -> str | None:
     if not total or empty < _EMPTY * total:
         return None
     return (
-        f"{empty:,} of {total:,} translations are empty. The model may be undertrained: "
-        "train it for more steps, or on more text."
+        f"{empty:,} of {plural(total, 'translation')} {'is' if empty == 1 else 'are'} empty. "
+        "The model may be undertrained: train it for more steps, or on more text."
     )
 
 
@@ -141,4 +141,4 @@ def _stripped(pair: Pair) -> tuple[str, str]:
 
 
 def _share(part: int, total: int) -> str:
-    return f"{part / total:.0%}" if part >= 0.01 * total else "less than 1 %"
+    return f"{part / total:.0%}" if part >= 0.01 * total else "less than 1%"

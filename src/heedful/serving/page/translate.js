@@ -54,7 +54,7 @@ function show(answer) {
   }));
   find("others").hidden = others.length === 0;
   const found = answer.detectedLanguage;
-  find("detected").textContent = found ? `${named(found.language)}, ${found.confidence} % confidence` : "";
+  find("detected").textContent = found ? `${named(found.language)}, ${found.confidence}% confidence` : "";
   find("state").textContent = "";
   find("copy").disabled = !answer.translatedText;
   find("attend").hidden = !answer.translatedText;

@@ -10,7 +10,7 @@ from heedful.errors import UsageError
 from heedful.version import __version__
 
 _MODEL_HELP = "model or run directory"
-_LENGTH_PENALTY = "length penalty: log P(Y|X) is divided by ((5 + |Y|) / 6)^ALPHA (default: the model's, usually 0.6)"
+_LENGTH_PENALTY = "length penalty: log P(Y|X) is divided by ((5 + |Y|) / 6)^ALPHA (default: the model's own)"
 
 
 class Parser(argparse.ArgumentParser):

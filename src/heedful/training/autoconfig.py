@@ -194,7 +194,7 @@ def _schedule(size: CorpusSize, settings: Settings) -> list[Choice]:
     epochs = steps * settings["training"]["batch_tokens"] * settings["training"].get("accumulate", 1) / size.tokens
     if epochs > _MANY_EPOCHS:
         choices += [
-            Choice("model", "word_dropout", 0.1, f"{epochs:.0f} epochs would memorise the text"),
+            Choice("model", "word_dropout", 0.1, f"in {epochs:.0f} epochs the model would memorise the text"),
             Choice("training", "bidirectional_steps", steps // 3, "both directions teach the same words"),
         ]
     return choices
@@ -204,9 +204,9 @@ def _selection(given: Settings) -> list[Choice]:
     """Let the validation text decide on the final weights and the length penalty."""
     choices = []
     if "average" not in given.get("training", {}):
-        choices.append(Choice("training", "select_final", True, "the best of several on the validation text"))
+        choices.append(Choice("training", "select_final", True, "the weights with the best validation BLEU"))
     if "alpha" not in given.get("decoding", {}):
-        choices.append(Choice("decoding", "alpha", 1.4, "small models write too little with the paper's 0.6"))
+        choices.append(Choice("decoding", "alpha", 1.4, "small models translate too briefly with the paper's 0.6"))
         choices.append(Choice("decoding", "select_alpha", True, "tuned on the validation text when training ends"))
     return choices
 

@@ -161,6 +161,7 @@ def test_presets_of_the_paper(preset, shape):
 def test_training_of_the_paper():
     assert dict(presets.named("base").training) == {
         "steps": 100_000,
+        "optimizer": "adam",
         "batch_tokens": 25_000,
         "warmup_steps": 4_000,
         "label_smoothing": 0.1,

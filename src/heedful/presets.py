@@ -51,13 +51,13 @@ class Preset:
 _BASE_TRAINING: Mapping[str, int | float | str] = MappingProxyType(
     {
         "steps": 100_000,
-        "optimizer": "adam",
         "batch_tokens": 25_000,
         "warmup_steps": 4_000,
         "label_smoothing": 0.1,
         "save_every": 1_500,
         "average": 5,
         "patience": 0,
+        "optimizer": "adam",
     }
 )
 _BIG_TRAINING = MappingProxyType({**_BASE_TRAINING, "steps": 300_000, "save_every": 600, "average": 20})

@@ -1,6 +1,7 @@
 """A server with chosen limits and engine, and optionally without one protection (for controls).
 
-python unprotected_server.py RUN '{"limits": {…}, "access": {…}, "batch_seconds": 0.0, "without": "…"}'; it prints its port.
+python unprotected_server.py RUN '{"limits": {…}, "access": {…}, "batch_seconds": 0.0, "without": "…"}'
+It prints its port.
 """
 
 from __future__ import annotations

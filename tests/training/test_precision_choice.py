@@ -39,7 +39,7 @@ def test_the_choice_follows_the_device(monkeypatch: pytest.MonkeyPatch, native: 
     on(monkeypatch, native)
     (choice,) = choose_precision({"training": {"steps": 3}}, CPU)
     assert choice == Choice("training", "precision", NATIVE[native], choice.why)
-    assert choice.why == f"this processor {'multiplies' if native else 'does not multiply'} bf16 natively"
+    assert choice.why == f"this processor {'supports' if native else 'does not support'} bf16 natively"
     assert activation_dtype("auto", CPU) == (torch.bfloat16 if native else None)
     for given in ("fp32", "bf16", "fp16"):
         assert choose_precision({"training": {"precision": given}}, CPU) == []

@@ -236,3 +236,20 @@ def test_every_tag_and_word_is_kept(translator: Translator, parts: list[str]) ->
 @given(st.text(st.sampled_from(list("<>/!-?&;a\"'= p[]b\0\x0b")), max_size=40))
 def test_arbitrary_html_is_parsed(html: str) -> None:
     parse_html(html)
+
+
+@pytest.mark.parametrize("page", ["one</br>two", "one</BR />two"])
+def test_an_end_tag_of_br_separates_words_as_in_browsers(page: str) -> None:
+    [run] = [part for part in parse_html(page) if isinstance(part, Run)]
+    assert run.text.split() == ["one", "two"]
+
+
+@pytest.mark.parametrize("tail", ["<b and c", "<a href=x", "</b"])
+def test_an_unclosed_tag_at_the_end_is_kept(tail: str, translator: Translator) -> None:
+    document = HtmlDocument(f"a {tail}", translator)
+    assert document.fill([segment.ids for segment in document.segments], {}) == f"a {tail}"
+
+
+def test_end_tags_inside_scripts_and_comments_are_unchanged(translator: Translator) -> None:
+    page = '<script>"</br>"</script><!-- </br> <b -->'
+    assert HtmlDocument(page, translator).fill([], {}) == page

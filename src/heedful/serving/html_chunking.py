@@ -16,6 +16,9 @@ _VERBATIM = ("script", "style", "pre", "textarea", "template", "svg", "math", "n
 _TAG = re.compile(r"""<(/?)([a-zA-Z][^\s/>]*+)(?:=\s*+"[^"]*+"|=\s*+'[^']*+'|[^>])*+>""")
 _OTHER = re.compile(r"<[!?/][^>]*+>")  # a declaration, or an end tag without a name
 _CLOSE = {name: re.compile(rf"</{name}(?=[\s/>])[^>]*+>?", re.IGNORECASE) for name in _VERBATIM}
+_END_BR = re.compile(r"</br(?=[\s/>])[^>]*+>", re.IGNORECASE)
+_LINE_BREAK = "<br>"
+_UNCLOSED = re.compile(r"</?[a-zA-Z][^>]*+")
 _MARKUP = re.compile(r"<(?=[a-zA-Z/!?])")
 _VOID_INLINE = ("img", "wbr")
 _INLINE = (
@@ -67,6 +70,16 @@ def _is_balanced(run: list[_Token]) -> bool:
         elif token.kind == "close" and (not opened or opened.pop() != token.name):
             return False
     return not opened
+
+
+def repair_html(page: str) -> tuple[str, str]:
+    """Return the page with </br> written as <br>, as browsers read it, and the unclosed tag at its end.
+
+    The parser drops both: the words around </br> would become one, and `a <b and c` would end after "a".
+    """
+    texts = [_LINE_BREAK if _END_BR.fullmatch(token.text) else token.text for token in _tokens(page)]
+    is_unclosed = bool(texts) and _UNCLOSED.fullmatch(texts[-1]) is not None
+    return ("".join(texts[:-1]), texts[-1]) if is_unclosed else ("".join(texts), "")
 
 
 def _tokens(page: str) -> Iterator[_Token]:

@@ -14,6 +14,7 @@ from typing import Any
 from lxml import etree
 
 from heedful.errors import InputError
+from heedful.serving.html_chunking import repair_html
 from heedful.serving.inline_markup import Node, Run, escape
 from heedful.text.sentence_splitting import CLOSES, ENDS, ENDS_AT_ONCE
 
@@ -48,6 +49,11 @@ _SENTENCE_END = re.compile(f"[{re.escape(ENDS + ENDS_AT_ONCE)}]")
 
 def parse_html(text: str) -> list[str | Run]:
     """Return markup (str) and runs of text with their inline elements, in order."""
+    text, unclosed = repair_html(text)
+    return [*_parsed(text), unclosed] if unclosed else _parsed(text)
+
+
+def _parsed(text: str) -> list[str | Run]:
     is_document = _DOCUMENT.match(text) is not None
     root = _tree(text if is_document else f"<{_ROOT}>{text}")
     if root is None:  # a doctype or comments, and nothing else

@@ -57,6 +57,9 @@ CASES = [
     # not translated
     ("open <code>x.y</code> now", "jetzt X öffnen", [4, 1, 0], "jetzt <code>x.y</code> öffnen"),
     ("open <code>x</code> now", "jetzt öffnen", [2, 0], "<code>x</code> jetzt öffnen"),
+    # diffuse attention: an element that is not translated must not swallow the translation
+    ("I like <code>foo</code> and men", "A B C D E", [2, 2, 2, 2, 2], "<code>foo</code> B C D E"),
+    ("a <code>x y</code> b", "A X Y Z B", [0, 1, 2, 2, 3], "A <code>x y</code> Z B"),
     # part of a word
     ("un<b>do</b>ne x", "offen X", [0, 1], "<b>offen</b> X"),
     # special characters

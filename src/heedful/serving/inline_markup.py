@@ -10,6 +10,7 @@ import html
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import NamedTuple
 
 Span = tuple[int, int]
@@ -105,6 +106,8 @@ class _Restorer:
         own = [self._source(node.start, node.end) for node in nodes]
         for number, node in enumerate(nodes):
             if place := self._span(own[number], source, span, owner, not node.untouched):
+                if node.untouched and own[number] != source:
+                    place = self._narrowed(own[number], place)
                 owner[place[0] - span[0] : place[1] - span[0]] = [number] * (place[1] - place[0])
                 places[number] = place
         found = [
@@ -148,6 +151,16 @@ class _Restorer:
         if found is None and always:
             return self._most_alike(own, [at for at in range(low, high) if owner[at - span[0]] is None])
         return found
+
+    def _narrowed(self, own: Span, place: Span) -> Span:
+        """Return the part of `place` that an untouched element replaces: at most as many words as it has itself.
+
+        Words beyond that would be lost, for example where attention is diffuse.
+        """
+        count = own[1] - own[0]
+        sums = [0.0, *accumulate(self._mass(own, at) for at in range(*place))]
+        first = max(range(max(1, len(sums) - count)), key=lambda at: sums[min(at + count, len(sums) - 1)] - sums[at])
+        return place[0] + first, min(place[0] + first + count, place[1])
 
     def _most_alike(self, own: Span, candidates: list[int]) -> Span | None:
         """Return the word that attends most to the source words, even if it attends more to others."""

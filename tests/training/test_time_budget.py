@@ -68,9 +68,11 @@ def test_steps_and_validations_fit_into_the_budget(
 def test_given_steps_and_shape_are_kept(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time_budget, "step_seconds", lambda *_: 0.25)
     given = {"training": {"steps": 77}, "model": {"d_model": 96}}
-    budget = Budget(60.0, torch.device("cpu"), lambda _: None)
+    printed: list[str] = []
+    budget = Budget(60.0, torch.device("cpu"), printed.append)
     recipe = recipes.build(autoconfig.apply(given, plan(given, SIZE, store, 15_000, budget)))
     assert (recipe.training.steps, recipe.model.d_model) == (77, 96)
+    assert printed[-1] == "a step takes 0.250 s on this machine: 77 steps take about 0:19, without validations"
 
 
 def test_a_budget_is_planned_once_and_ignored_on_resume(

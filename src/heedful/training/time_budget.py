@@ -15,7 +15,7 @@ from heedful.data.batches import Batches
 from heedful.data.store import Store
 from heedful.devices import cores, preserved_torch_state
 from heedful.errors import UsageError
-from heedful.formatting import plural
+from heedful.formatting import format_duration, plural
 from heedful.model.complexity import training_flops
 from heedful.model.transformer import Transformer
 from heedful.recipes import Settings
@@ -70,6 +70,10 @@ def plan(given: Settings, size: CorpusSize, train: Store, validation_tokens: int
         recipe = recipes.build(autoconfig.apply(given, autoconfig.choose(given, size, gpu)))
         seconds = step_seconds(recipe, train, budget.device)
     steps = given.get("training", {}).get("steps") or _steps(recipe, size, seconds, validation_tokens, budget.seconds)
+    budget.print_status(
+        f"a step takes {seconds:.3f} s on this machine: {plural(steps, 'step')} take about "
+        f"{format_duration(steps * seconds)}, without validations"
+    )
     return _choices(given, size, gpu, steps, shape, budget.seconds)
 
 

@@ -35,7 +35,7 @@ PACKAGES = (
         "devices",
         "allocator",
     ),
-    *("grammar", "text", "data", "model", "storage", "decoding", "evaluation", "parsing", "training"),
+    *("grammar", "text", "data", "model", "storage", "decoding", "inspection", "evaluation", "parsing", "training"),
     *("interop", "engines", "views", "serving", "lab", "demo", "cli"),
 )
 ENTRY_POINTS = ("__init__", "__main__")  # may import from every package

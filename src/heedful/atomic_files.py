@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from heedful.errors import MachineError, UsageError
+from heedful.errors import MachineError, UsageError, cause
 from heedful.locks import take_lock
 
 _UNFINISHED = ".unfinished-"
@@ -246,10 +246,10 @@ def disk_errors(path: Path, needed: int | None = None) -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno in _NAME_ERRORS:
-            raise UsageError(f"Cannot write {path}: {error.strerror}. Choose another path.") from error
+            raise UsageError(f"Cannot write {path}: {cause(error)}. Choose another path.") from error
         if error.errno not in DISK_ERRORS:
             raise
-        raise MachineError(disk_message(path, error.strerror or str(error), needed)) from error
+        raise MachineError(disk_message(path, cause(error), needed)) from error
 
 
 def disk_message(path: Path, reason: str, needed: int | None = None) -> str:

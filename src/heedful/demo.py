@@ -111,4 +111,4 @@ def _next_steps(out: Path) -> Iterator[str]:
     yield f'  echo "The old man is looking for his red hat." | {shell_command("translate", out)}'
     yield f'  {shell_command("attend", out)} "The old man is looking for his red hat." --out page.html'
     yield f"  {shell_command('info', out)}"
-    yield f"  {shell_command('train')} --source S --target T --valid-source VS --valid-target VT --out runs/mine"
+    yield f"  {shell_command('train')} --source FILE --target FILE --out runs/mine"

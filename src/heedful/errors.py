@@ -86,6 +86,15 @@ def is_out_of_memory(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and any(phrase in str(error) for phrase in words)
 
 
+def cause(error: Exception) -> str:
+    """Return the reason to name after a colon: one clause without a path, a capital or a full stop."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror[:1].lower() + error.strerror[1:]
+    if isinstance(error, KeyError):
+        return f'key "{error.args[0]}" is missing'
+    return str(error).rstrip(".")
+
+
 def as_sentence(error: Exception) -> str:
     """Return the message of an error, with a full stop unless it already ends a sentence."""
     message = str(error)

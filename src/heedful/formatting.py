@@ -33,7 +33,7 @@ def shell_command(*arguments: str | Path) -> str:
 def next_commands(model: Path) -> Iterator[str]:
     """Yield the commands to run next with a trained model."""
     yield shell_command("translate", model)
-    yield f"{shell_command('evaluate', model)} --source F --reference F"
+    yield f"{shell_command('evaluate', model)} --source FILE --reference FILE"
     yield shell_command("serve", model)
 
 

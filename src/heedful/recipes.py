@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from heedful.config import SECTIONS, DataConfig, DecodingConfig, ModelConfig, Recipe, TrainingConfig, keys_of
-from heedful.errors import ConfigError, nearest
+from heedful.errors import ConfigError, cause, nearest
 from heedful.typed_dataclasses import check_type
 
 Settings = dict[str, dict[str, Any]]
@@ -38,7 +38,7 @@ def read(path: Path, data_root: Path | None = None) -> Settings:
     except FileNotFoundError:
         raise ConfigError(f"Recipe {path} does not exist. Check the path.") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"Cannot read recipe {path}: {error}.") from None
+        raise ConfigError(f"Cannot read recipe {path}: {cause(error)}. Check the file and its permissions.") from None
     if len(text) > _MOST_BYTES:
         raise ConfigError(f"Recipe {path} is larger than {_MOST_BYTES:,} bytes. Check the path.")
     try:

@@ -20,7 +20,7 @@ def test_full_disk_behind_standard_output() -> None:
             [sys.executable, "-m", "heedful", "info", "--preset", "tiny"], stdout=full, stderr=subprocess.PIPE
         )
     assert done.returncode == 4
-    assert b"No space left" in done.stderr
+    assert b"no space left" in done.stderr
     assert b"Traceback" not in done.stderr
 
 

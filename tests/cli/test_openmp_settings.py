@@ -1,4 +1,4 @@
-"""Commands that train or decode in batches set the OpenMP spin count before libgomp is loaded; the library never does."""
+"""Commands that train or decode in batches set the OpenMP spin count before libgomp loads; the library never does."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ MISTAKES = [
     ("train {files} --out {two}", 2, "is a file. Pass the name of a new or existing directory"),
     ("train {two} {three} --out {new}", 2, "Pass text files as --source"),
     ("train {two} --out {new}", 2, "Pass text files with --source and --target"),
-    ("train {nodata_toml} --out {new}", 3, "below --data-root (default: the recipe's directory)"),
+    ("train {nodata_toml} --out {new}", 3, "relative to --data-root (default: the recipe's directory)"),
     ("train {nodata_toml} --out {new} --dry-run", 3, "data/x.en does not exist. data.vocab_size, "),
     ("translate {ct2} --input {two}", 3, "is a CTranslate2 model. heedful exports this format but does not read it"),
     ("evaluate {marian} --source {two} --reference {two}", 3, "is a Marian model. Import it first: heedful import"),
@@ -113,8 +113,8 @@ MISTAKES = [
     ("demo --out {model}", 2, "is not a heedful run, and training would overwrite tokenizer.model in it"),
     ("demo --uot {new}", 2, 'Did you mean "--out"'),
     ("demo {new}", 2, "Unknown argument"),
-    ("train {files} --out {two}/below", 2, ": Not a directory"),
-    ("train {files} --out {folder}/{long}", 3, "File name too long"),
+    ("train {files} --out {two}/below", 2, ": not a directory"),
+    ("train {files} --out {folder}/{long}", 3, "file name too long"),
     ("train {files} --out {model}", 2, "is not a heedful run"),
     ("train {files} --out {new} --set training.steps", 2, 'section.key=value, for example training.steps=2000, not "'),
     ("train {files} --out {new} --set training.steps 5", 2, "has no value. Write --set training.steps=5."),
@@ -198,7 +198,7 @@ MISTAKES = [
     ("translate {model} --input {two} --output {nowhere}/x", 2, "does not exist. Create it first"),
     ("translate {model} --input {two} --output {folder}", 2, 'folder" is not a file. Choose a file name'),
     ("translate {model} --input {two} --output {two}/below", 2, "does not exist. Create it first"),
-    ("translate {model} --input {two} --output {folder}/{long}", 3, "File name too long"),
+    ("translate {model} --input {two} --output {folder}/{long}", 3, "file name too long"),
     ("translate {model} --checkpoint newest", 2, "invalid choice: 'newest'"),
     ("translate {model} --input {two} --checkpoint best", 2, "is a model, not a run"),
     ("translate {model} {model}", 2, "Unknown argument"),
@@ -251,7 +251,7 @@ MISTAKES = [
     ),
     ("evaluate {damaged} --source {two} --reference {gold} --trees", 3, "is damaged"),
     # treebank
-    ("treebank", 2, "Missing: DIR, --out"),
+    ("treebank", 2, "Missing: TREEBANK, --out"),
     ("treebank {trees}", 2, "Missing: --out"),
     ("treebank {trees} --uot {new}", 2, "Missing: --out"),
     ("treebank {trees} --out {new} --uot {new}", 2, 'Did you mean "--out"'),
@@ -263,7 +263,7 @@ MISTAKES = [
     ("treebank {trees} --out {model}", 2, "heedful replaces only directories that it wrote"),
     ("treebank {trees} --out {trees}", 2, "heedful replaces only directories that it wrote"),
     ("treebank {trees} --out {two}/below", 2, "Cannot write"),
-    ("treebank {trees} --out {folder}/{long}", 3, "File name too long"),
+    ("treebank {trees} --out {folder}/{long}", 3, "file name too long"),
     # score
     ("score {model} --source {two}", 2, "Missing: --target"),
     ("score {model} --source {two} --traget {two} --target {two}", 2, 'Did you mean "--target"'),
@@ -287,8 +287,8 @@ MISTAKES = [
     ("average {run} --last 1 --out {trees}", 2, "heedful replaces only directories that it wrote"),
     ("average {run} --last 1 --out {two}/below", 2, "Cannot write"),
     # info
-    ("info", 2, "either a PATH (a model or run directory) or --preset NAME"),
-    ("info {model} --preset tiny", 2, "either a PATH (a model or run directory) or --preset NAME"),
+    ("info", 2, "Pass one of the two: a model or run directory, or --preset NAME"),
+    ("info {model} --preset tiny", 2, "Pass one of the two: a model or run directory, or --preset NAME"),
     ("info --prest tiny", 2, 'Did you mean "--preset"'),
     ("info --preset huge", 2, "Allowed: base, big, "),
     ("info {nowhere}", 3, "nowhere does not exist. Pass a model or run directory"),
@@ -346,7 +346,7 @@ def test_read_only_directory(heedful: Program, model: Path, tmp_path: Path) -> N
     (tmp_path / "locked").mkdir(mode=0o500)
     outcome = heedful("translate", model, "--input", tmp_path / "a", "--output", tmp_path / "locked" / "x")
     assert (outcome.code, outcome.out) == (2, "")
-    assert_one_message(outcome.err, "Permission denied")
+    assert_one_message(outcome.err, "permission denied")
 
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]

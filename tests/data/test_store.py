@@ -79,7 +79,7 @@ def test_limits_are_inclusive(tmp_path, tokenizer):
 
 def test_report_for_people():
     report = FilterReport(read=12_345, kept=12_000, empty=5, too_long=300, uneven=40)
-    assert str(report) == "12,000 of 12,345 pairs kept (5 empty, 300 too long, 40 too uneven)"
+    assert str(report) == "12,000 of 12,345 pairs kept (5 empty, 300 too long, 40 too different in length)"
 
 
 def test_facts_and_report_are_read_back(store):

@@ -137,8 +137,8 @@ def test_wrong_settings(translator: Translator) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (5, "a text or a list of texts (str), not int"),
-        (None, "a text or a list of texts (str), not None"),
+        (5, "a str or a list of str, not int"),
+        (None, "a str or a list of str, not None"),
         (b"the cat", "not bytes: decode it"),
         ([1], "item 0 is int"),
         (["a", None], "item 1 is None"),

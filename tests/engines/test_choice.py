@@ -60,7 +60,7 @@ def test_auto_is_heedful_where_ctranslate2_cannot_translate(
 def test_what_is_asked_for_is_used_or_refused(model: Transformer, installed: Any) -> None:
     assert choose_engine("heedful", [model], Use()).engine == "heedful"
     assert choose_engine("ctranslate2", [model], Use(in_batches=True)).engine == "ctranslate2"
-    with pytest.raises(UsageError, match="Cannot use the engine ctranslate2: CTranslate2 runs in float32, not int8"):
+    with pytest.raises(UsageError, match="Cannot use --engine ctranslate2: CTranslate2 runs in float32, not int8"):
         choose_engine("ctranslate2", [model], Use(), "int8")
     with pytest.raises(UsageError, match='"magic" is not one of auto, heedful, ctranslate2'):
         choose_engine("magic", [model], Use())

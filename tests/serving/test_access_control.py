@@ -192,7 +192,7 @@ def test_api_keys_file(tmp_path: Path) -> None:
         file.write_text(content)
         with pytest.raises(UsageError, match=said):
             read_api_keys(file)
-    with pytest.raises(UsageError, match="No such file"):
+    with pytest.raises(UsageError, match="no such file"):
         read_api_keys(tmp_path / "none")
 
 

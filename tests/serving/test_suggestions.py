@@ -139,5 +139,5 @@ def test_full_disk_leaves_no_partial_line(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_unwritable_file_is_reported_at_start(tmp_path: Path) -> None:
-    with pytest.raises(MachineError, match=r"Cannot write suggestions to .*: Is a directory\. Choose another file\."):
+    with pytest.raises(MachineError, match=r"Cannot write suggestions to .*: is a directory\. Choose another file\."):
         Suggestions(tmp_path, 100)

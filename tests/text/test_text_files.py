@@ -135,7 +135,7 @@ def test_unreadable_file(write_text, monkeypatch):
         raise PermissionError(13, "Permission denied", str(path))
 
     monkeypatch.setattr(Path, "open", refuse)
-    with pytest.raises(CorpusError, match=re.escape(f"Cannot read {path}: ") + ".*Permission denied"):
+    with pytest.raises(CorpusError, match=re.escape(f"Cannot read {path}: ") + ".*permission denied"):
         list(read_lines(path))
 
 

@@ -18,7 +18,9 @@ def average(arguments: argparse.Namespace) -> None:
     if last < 1:
         raise UsageError(f"--last must be at least 1, not {last}.")
     if not is_run(path):
-        raise CheckpointError(f"{path} is not a run: it has no config.toml. Pass a directory written by heedful train.")
+        raise CheckpointError(
+            f"{path} is not a run: it has no config.toml. Pass a directory written by `heedful train`."
+        )
     out = Path(arguments.out)
     run = RunDirectory(path)
     require_replaceable(out, is_model)

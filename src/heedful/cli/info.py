@@ -40,10 +40,10 @@ _PRESET_VOCABULARY = 37_000  # tokens, section 5.1
 
 def info(arguments: argparse.Namespace) -> None:
     if (arguments.path is None) == (arguments.preset is None):
-        raise UsageError("Pass either a PATH (a model or run directory) or --preset NAME.")
+        raise UsageError("Pass one of the two: a model or run directory, or --preset NAME.")
     if arguments.out and (arguments.path is None or not is_run(Path(arguments.path))):
         raise UsageError(
-            "--out requires a run, because it plots training curves. Pass a directory written by heedful train."
+            "--out requires a run, because it plots training curves. Pass a directory written by `heedful train`."
         )
     if arguments.out and Path(arguments.out).suffix != ".html":
         raise UsageError(f'--out must end in .html, not "{arguments.out}".')
@@ -242,7 +242,7 @@ def _number(value: Any) -> str:
 
 def _next(facts: Facts) -> Iterator[str]:
     if "preset" in facts:
-        yield f"{shell_command('train', '--preset', facts['preset'])} --source F --target F --out RUN"
+        yield f"{shell_command('train', '--preset', facts['preset'])} --source FILE --target FILE --out RUN"
     elif "run" not in facts:
         yield from next_commands(Path(facts["model"]))
     else:

@@ -16,7 +16,7 @@ from heedful.allocator import keep_memory
 from heedful.atomic_files import DISK_ERRORS
 from heedful.cli.openmp_settings import set_spin_count
 from heedful.cli.parser import build_parser
-from heedful.errors import HeedfulError, InputError, MachineError, UsageError, is_out_of_memory, nearest
+from heedful.errors import HeedfulError, InputError, MachineError, UsageError, cause, is_out_of_memory, nearest
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -34,7 +34,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         hint = nearest(unknown[0].partition("=")[0], options) if unknown[0].startswith("-") else ""
         if parsed.command == "train" and not hint:
             hint = f" Pass text files as --source {parsed.recipe} --target {unknown[0]}."
-        raise UsageError(f'Unknown argument "{unknown[0]}".{hint} See heedful {parsed.command} --help.')
+        raise UsageError(f'Unknown argument "{unknown[0]}".{hint} Run `heedful {parsed.command} --help`.')
     return parsed
 
 
@@ -107,7 +107,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         # An invalid path (too long, no permission) or a full disk.
         code = MachineError.exit_code if error.errno in DISK_ERRORS else InputError.exit_code
-        return _say(f"{error.filename or 'output'}: {error.strerror or error}.", code)
+        return _say(
+            f"Cannot access {error.filename or 'the output'}: {cause(error)}. Check the path and its permissions.", code
+        )
     except (MemoryError, RuntimeError) as error:
         if not is_out_of_memory(error):
             raise

@@ -10,7 +10,7 @@ from heedful.errors import UsageError
 from heedful.version import __version__
 
 _MODEL_HELP = "model or run directory"
-_LENGTH_PENALTY = "length penalty: log P(Y|X) is divided by ((5 + |Y|) / 6)^ALPHA (default: the model's own)"
+_LENGTH_PENALTY = "length penalty: log P(Y|X) is divided by ((5 + |Y|) / 6)^ALPHA (default: the model's)"
 
 
 class Parser(argparse.ArgumentParser):
@@ -27,25 +27,29 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         message = message.removeprefix("argument ").replace("the following arguments are required", "Missing")
-        raise UsageError(f"{message}. See {self.prog} --help.")
+        raise UsageError(f"{message}. Run `{self.prog} --help`.")
 
 
 def build_parser() -> tuple[Parser, dict[str, Parser]]:
     """Return the main parser, and the parser of each command by name."""
     summary = "Train, evaluate and deploy translation models with the Transformer from 'Attention Is All You Need'."
-    parser = Parser(prog="heedful", description=summary, allow_abbrev=False)
-    parser.add_argument("--version", action="version", version=f"heedful {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
+    usage = "heedful [-h] [--version] COMMAND ..."
+    parser = Parser(prog="heedful", usage=usage, description=summary, allow_abbrev=False)
+    parser.add_argument(
+        "--version", action="version", version=f"heedful {__version__}", help="show the version and exit"
+    )
+    # The listed name is longer than the one in the usage, which keeps every summary on the line of its command.
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND ...", title="commands", prog="heedful")
     declare = {
         "demo": (_demo_options, "run the whole workflow on the built-in corpus in a few minutes"),
         "train": (
             _train_options,
             "train from a recipe or from text files, or resume a run",
         ),
-        "translate": (_translate_options, "translate text, one line in, one line out"),
+        "translate": (_translate_options, "translate text line by line"),
         "evaluate": (_evaluate_options, "translate and score with BLEU and chrF, or parse and score with F1"),
         "compare": (_compare_options, "compare two models, or two files of translations, with significance tests"),
-        "score": (_score_options, "print the log-probability of existing translations"),
+        "score": (_score_options, "print the log-probability of given translations"),
         "average": (_average_options, "average the newest checkpoints of a run"),
         "attend": (_attend_options, "show the attention of every head in every layer"),
         "serve": (_serve_options, "serve a LibreTranslate-compatible HTTP API and web app"),
@@ -53,11 +57,13 @@ def build_parser() -> tuple[Parser, dict[str, Parser]]:
         "import": (_import_options, "import a Hugging Face MarianMT model"),
         "lab": (_lab_options, "list or run experiments that test the paper's claims"),
         "info": (_info_options, "describe a model, run or preset"),
-        "treebank": (_treebank_options, "convert a treebank to training text for a parser"),
+        "treebank": (_treebank_options, "convert a treebank into training text for a parser"),
     }
     parsers = {}
     for name, (options, summary) in declare.items():
-        parsers[name] = commands.add_parser(name, help=summary, description=summary, allow_abbrev=False)
+        parsers[name] = commands.add_parser(
+            name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.", allow_abbrev=False
+        )
         options(parsers[name])
     return parser, parsers
 
@@ -74,16 +80,16 @@ def _train_options(parser: Parser) -> None:
         help="recipe; alternatively pass text files with --source and --target",
     )
     files = parser.add_argument_group("text files instead of a recipe (plain text, .gz, or .tsv with both sides)")
-    parser.add_argument("--source", group=files, nargs="+", metavar="F", help="training text, source side (or .tsv)")
-    parser.add_argument("--target", group=files, nargs="+", metavar="F", help="training text, target side")
+    parser.add_argument("--source", group=files, nargs="+", metavar="FILE", help="training text, source side (or .tsv)")
+    parser.add_argument("--target", group=files, nargs="+", metavar="FILE", help="training text, target side")
     parser.add_argument(
         "--valid-source",
         group=files,
         nargs="+",
-        metavar="F",
+        metavar="FILE",
         help="validation text, source side (default: part of the training text)",
     )
-    parser.add_argument("--valid-target", group=files, nargs="+", metavar="F", help="validation text, target side")
+    parser.add_argument("--valid-target", group=files, nargs="+", metavar="FILE", help="validation text, target side")
     parser.add_argument("--out", metavar="RUN", help="run directory (default: runs/NAME for recipe NAME.toml)")
     parser.add_argument(
         "--set",
@@ -99,64 +105,69 @@ def _train_options(parser: Parser) -> None:
     )
     parser.add_argument("--init", metavar="MODEL", help="model or run to fine-tune; its tokenizer is kept")
     parser.add_argument(
-        "--data-root", metavar="DIR", help="directory that contains data/ (default: the recipe's directory)"
+        "--data-root", metavar="DIR", help="base of relative paths in the recipe (default: the recipe's directory)"
     )
     parser.add_argument(
         "--time",
         metavar="T",
-        help="time budget, such as 90s, 30m or 2h: measure this machine and choose settings that fit",
+        help="time budget, such as 90s, 30m or 2h; heedful measures this machine and chooses settings that fit",
     )
-    parser.add_argument(
-        "--dry-run", action="store_true", help="estimate the FLOPs, memory and time that training needs, then exit"
-    )
+    parser.add_argument("--dry-run", action="store_true", help="estimate FLOPs, memory and training time, then exit")
     _device_option(parser)
 
 
 def _translate_options(parser: Parser) -> None:
     _model_options(parser)
-    parser.add_argument("--input", metavar="F", help="text to translate (default: standard input)")
+    parser.add_argument("--input", metavar="FILE", help="text to translate (default: standard input)")
     parser.add_argument(
-        "--output", metavar="F", help="output file; compressed if it ends in .gz (default: standard output)"
+        "--output", metavar="FILE", help="output file; compressed if it ends in .gz (default: standard output)"
     )
     _search_options(parser)
     _engine_option(parser)
     parser.add_argument(
-        "--n-best", type=_whole, metavar="K", help="print the K best translations per line: line number, score, text"
+        "--n-best",
+        type=_whole,
+        metavar="K",
+        help="print the K best translations per line, each with line number and score",
     )
-    parser.add_argument("--scores", action="store_true", help="print score<TAB>text")
+    parser.add_argument("--scores", action="store_true", help="print the score and a tab before each translation")
     parser.add_argument("--format", choices=("text", "jsonl"), default="text", help="output format (default: text)")
 
 
 def _evaluate_options(parser: Parser) -> None:
     _model_options(parser)
-    parser.add_argument("--source", required=True, metavar="F", help="source text, not tokenized")
+    parser.add_argument("--source", required=True, metavar="FILE", help="source text, not tokenized")
     parser.add_argument(
         "--reference",
         required=True,
-        metavar="F",
+        metavar="FILE",
         help="reference translations, not tokenized; with --trees, gold trees",
     )
     _scoring_options(parser)
     parser.add_argument("--trees", action="store_true", help="evaluate a parser: labelled F1 as computed by evalb")
-    parser.add_argument("--output", metavar="F", help="also write the translations or trees to this file")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--output", metavar="FILE", help="also write the translations or trees to FILE")
+    parser.add_argument("--json", action="store_true", help="print the scores as JSON")
     _search_options(parser)
 
 
 def _compare_options(parser: Parser) -> None:
     for name in ("a", "b"):
         parser.add_argument(name, metavar=f"MODEL_{name.upper()}", help=f"{_MODEL_HELP}, or a file of translations")
-    parser.add_argument("--source", metavar="F", help="source text; not needed for two files of translations")
-    parser.add_argument("--reference", required=True, metavar="F", help="reference translations, not tokenized")
+    parser.add_argument(
+        "--source", metavar="FILE", help="source text; optional if both systems are files of translations"
+    )
+    parser.add_argument("--reference", required=True, metavar="FILE", help="reference translations, not tokenized")
     _scoring_options(parser)
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--out", metavar="page.html", help="write an HTML page instead")
+    parser.add_argument("--json", action="store_true", help="print the scores as JSON")
+    parser.add_argument(
+        "--out", metavar="page.html", help="write the comparison to an HTML page instead of the terminal"
+    )
 
 
 def _score_options(parser: Parser) -> None:
     _model_options(parser)
-    parser.add_argument("--source", required=True, metavar="F", help="source text")
-    parser.add_argument("--target", required=True, metavar="F", help="translations to score, one per source line")
+    parser.add_argument("--source", required=True, metavar="FILE", help="source text")
+    parser.add_argument("--target", required=True, metavar="FILE", help="translations to score, one per source line")
 
 
 def _average_options(parser: Parser) -> None:
@@ -173,7 +184,7 @@ def _attend_options(parser: Parser) -> None:
     )
     parser.add_argument("--sentence", type=int, metavar="N", help="show only sentence N of TEXT (default: all)")
     parser.add_argument(
-        "--out", required=True, metavar="F", help="output file: page.html, figure.png, figure.svg or data.json"
+        "--out", required=True, metavar="FILE", help="output file: page.html, figure.png, figure.svg or data.json"
     )
 
 
@@ -206,18 +217,18 @@ def _serve_options(parser: Parser) -> None:
         (
             "--limit",
             "NAME=VALUE",
-            "change a limit, e.g. body=2000000; repeatable (docs/how-to/serving.md lists them)",
+            "change a limit, e.g. body=2000000; repeatable (see docs/how-to/serving.md)",
         ),
     ):
         parser.add_argument(name, group=access, action="append", default=[], metavar=metavar, help=text)
     parser.add_argument(
-        "--api-keys", group=access, metavar="FILE", help="require an API key from this file, one key per line"
+        "--api-keys", group=access, metavar="FILE", help="require an API key from FILE, which lists one key per line"
     )
     access.add_argument(
         "--rate-limit", type=int, metavar="N", help="maximum requests per client per minute (default: no limit)"
     )
     parser.add_argument(
-        "--suggestions", metavar="FILE", help="accept suggested translations and append them to this file as JSON Lines"
+        "--suggestions", metavar="FILE", help="accept suggested translations and append them to FILE as JSON Lines"
     )
 
 
@@ -225,15 +236,15 @@ def _export_options(parser: Parser) -> None:
     parser.add_argument("model", metavar="MODEL", help=_MODEL_HELP)
     parser.add_argument("--to", required=True, choices=("ctranslate2", "argos", "marian"), help="export format")
     parser.add_argument(
-        "--out", required=True, metavar="PATH", help="output directory, or for argos the file NAME.argosmodel"
+        "--out", required=True, metavar="PATH", help="output directory; for argos, a file NAME.argosmodel"
     )
     parser.add_argument(
         "--quantization",
         choices=("int8", "int8_float32", "int16", "float16", "bfloat16"),
-        help="quantize the exported weights (default: no quantization, float32)",
+        help="data type of the exported weights (default: float32, not quantized)",
     )
     parser.add_argument(
-        "--languages", nargs=2, metavar="CODE", help="source and target language, e.g. en de (default: the model's own)"
+        "--languages", nargs=2, metavar="CODE", help="source and target languages, e.g. en de (default: the model's)"
     )
 
 
@@ -249,19 +260,21 @@ def _lab_options(parser: Parser) -> None:
     )
     parser.add_argument("--out", default="runs/lab", metavar="DIR", help="directory for reports (default: runs/lab)")
     parser.add_argument(
-        "--quick", action="store_true", help="train only a few steps, to check that the experiment runs"
+        "--quick", action="store_true", help="train for a few steps only, to check that the experiment runs"
     )
 
 
 def _info_options(parser: Parser) -> None:
     parser.add_argument("path", nargs="?", metavar="PATH", help=_MODEL_HELP)
-    parser.add_argument("--preset", metavar="NAME", help="describe a preset instead: tiny, small, base, big, table3-…")
-    parser.add_argument("--out", metavar="page.html", help="write an HTML page with the run's curves instead")
+    parser.add_argument(
+        "--preset", metavar="NAME", help="preset to describe: tiny, small, base, big, or a row of Table 3 (table3-…)"
+    )
+    parser.add_argument("--out", metavar="page.html", help="write the run's training curves to an HTML page")
     parser.add_argument("--json", action="store_true", help="print all details as JSON")
 
 
 def _treebank_options(parser: Parser) -> None:
-    parser.add_argument("treebank", metavar="DIR", help="directory with the treebank's .mrg files")
+    parser.add_argument("treebank", metavar="TREEBANK", help="directory with the treebank's .mrg files")
     parser.add_argument(
         "--out",
         required=True,
@@ -273,7 +286,7 @@ def _treebank_options(parser: Parser) -> None:
 def _model_options(parser: Parser) -> None:
     parser.add_argument("model", metavar="MODEL", help=_MODEL_HELP)
     parser.add_argument(
-        "--checkpoint", choices=("averaged", "best", "last"), help="which model of a run to use (default: averaged)"
+        "--checkpoint", choices=("averaged", "best", "last"), help="model of a run to use (default: averaged)"
     )
     _device_option(parser)
 
@@ -321,4 +334,9 @@ def _finite(text: str) -> float:
 
 
 def _device_option(parser: Parser) -> None:
-    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto", help="device (default: auto)")
+    parser.add_argument(
+        "--device",
+        choices=("auto", "cpu", "cuda"),
+        default="auto",
+        help="device to compute on (default: auto, a GPU if available)",
+    )

@@ -54,7 +54,7 @@ def _data_hint(arguments: argparse.Namespace, settings: Settings) -> str:
     data = settings.get("data", {})
     if not arguments.recipe or all(Path(file).exists() for name in _FILES for file in data.get(name, ())):
         return ""
-    return " A recipe finds its data below --data-root (default: the recipe's directory). See docs/reference/data.md."
+    return " Paths in a recipe are relative to --data-root (default: the recipe's directory). See docs/reference/data.md."
 
 
 def settings_of(arguments: argparse.Namespace) -> Settings:
@@ -138,7 +138,7 @@ def _time_lines(report: Report) -> Iterator[str]:
         seconds = report.estimate.run_flops / report.speed
         yield (
             f"estimated time: {duration(seconds)} at {report.speed / 1e9:,.3g} GFLOP/s, measured on this "
-            f"{report.device.type} just now; excluding validation and checkpoints"
+            f"{'GPU' if report.device.type == 'cuda' else 'CPU'} just now; excluding validation and checkpoints"
         )
 
 

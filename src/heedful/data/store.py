@@ -20,7 +20,7 @@ import numpy.typing as npt
 from heedful.atomic_files import holds_only, new_directory, read_at_most
 from heedful.config import EOS, DataConfig
 from heedful.data.length_buckets import Chunk, LengthBuckets, Lengths, length_buckets, write_order
-from heedful.errors import CorpusError
+from heedful.errors import CorpusError, cause
 from heedful.formatting import plural
 from heedful.text.corpus import Pair, clean
 from heedful.text.tokenizer import Tokenizer
@@ -50,7 +50,7 @@ class FilterReport:
     uneven: int = 0  # one side is more than max_ratio times as long as the other
 
     def __str__(self) -> str:
-        dropped = f"{self.empty:,} empty, {self.too_long:,} too long, {self.uneven:,} too uneven"
+        dropped = f"{self.empty:,} empty, {self.too_long:,} too long, {self.uneven:,} too different in length"
         return f"{self.kept:,} of {plural(self.read, 'pair')} kept ({dropped})"
 
 
@@ -72,7 +72,7 @@ class Store:
             self._check_sizes()
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise CorpusError(
-                f"Cannot read the token store {directory}: {error}. "
+                f"Cannot read the token store {directory}: {cause(error)}. "
                 "It was written when the run started. Restore it from a backup, or choose another --out."
             ) from None
 

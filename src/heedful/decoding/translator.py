@@ -237,11 +237,11 @@ def _lines(text: str | list[str]) -> list[str]:
     """A text or a list of texts as a list; raise TypeError for everything else."""
     lines = [text] if isinstance(text, str) else text
     if isinstance(lines, bytes | bytearray) or not isinstance(lines, Iterable):
-        raise TypeError(f"translate takes a text or a list of texts (str), not {_kind(text)}.")
+        raise TypeError(f"translate takes a str or a list of str, not {_kind(text)}.")
     found = list(lines)
     for number, line in enumerate(found):
         if not isinstance(line, str):
-            raise TypeError(f"translate takes a list of texts (str); item {number} is {_kind(line)}.")
+            raise TypeError(f"translate takes a list of str, but item {number} is {_kind(line)}.")
     return found
 
 

@@ -34,7 +34,7 @@ def choose_engine(asked: str, models: Sequence[Transformer], use: Use, precision
         raise UsageError(f'engine = "{asked}" is not one of {", ".join(ENGINES)}.')
     obstacle = next(filter(None, (_obstacle(model, precision) for model in models)), "")
     if asked == "ctranslate2" and obstacle:
-        raise UsageError(f"Cannot use the engine ctranslate2: {obstacle}. Use the engine heedful.")
+        raise UsageError(f"Cannot use --engine ctranslate2: {obstacle}. Use --engine heedful.")
     if asked != "auto":
         return Choice(asked, "as requested")
     if use.needs:

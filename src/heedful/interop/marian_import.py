@@ -17,7 +17,7 @@ from torch import Tensor
 
 from heedful.atomic_files import read_at_most
 from heedful.config import BOS, EOS, PAD, DecodingConfig, ModelConfig
-from heedful.errors import ConfigError, ModelError, as_sentence
+from heedful.errors import ConfigError, ModelError, as_sentence, cause
 from heedful.interop.export_constraints import SUPPRESSED_TOKENS
 from heedful.interop.marian_export import (
     BIAS,
@@ -78,9 +78,9 @@ def _read_json(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(read_at_most(path, _MAX_JSON_BYTES).decode("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise ModelError(f"Cannot read {path}: {error}.") from None
+        raise ModelError(f"Cannot read {path}: {cause(error)}. Export the model again with save_pretrained.") from None
     if not isinstance(content, dict):
-        raise ModelError(f"Cannot read {path}: it is not a JSON object.")
+        raise ModelError(f"Cannot read {path}: it is not a JSON object. Export the model again with save_pretrained.")
     return content
 
 
@@ -92,7 +92,8 @@ def _read_config(content: Mapping[str, Any], path: Path) -> ModelConfig:
         sides = [content.get(f"{stack}_{name}") for stack in ("encoder", "decoder")]
         if sides[0] != sides[1]:
             raise ModelError(
-                f"{path}: {name} is {sides[0]} in the encoder and {sides[1]} in the decoder. They must be equal."
+                f"{path}: {name} is {sides[0]} in the encoder and {sides[1]} in the decoder. "
+                "heedful imports only models in which they are equal."
             )
     theirs = {
         "vocab_size": "vocab_size",
@@ -118,11 +119,14 @@ def _read_tokenizer(directory: Path, config: ModelConfig) -> Tokenizer:
     if tokenizer.vocab_size != config.vocab_size:
         raise ModelError(
             f"{directory}: the tokenizer has {tokenizer.vocab_size} tokens and the model {config.vocab_size}. "
-            "The two must be equal."
+            "heedful imports only models in which the two are equal."
         )
     tokens = tokenizer.tokens(range(tokenizer.vocab_size))
     if _read_json(directory / VOCABULARY) != {token: number for number, token in enumerate(tokens)}:
-        raise ModelError(f"{directory / VOCABULARY} and {SOURCE} assign different token ids. They must agree.")
+        raise ModelError(
+            f"{directory / VOCABULARY} and {SOURCE} assign different token ids. "
+            "heedful imports only models in which they agree."
+        )
     return tokenizer
 
 

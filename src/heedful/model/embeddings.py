@@ -63,5 +63,7 @@ class Embedding(nn.Module):
             longer = max(256, 1 << (length - 1).bit_length())  # powers of two, so that few tables are cached
             return _table(longer, self.weight_VD.shape[1], self.weight_VD.dtype, self.weight_VD.device)[:length]
         if length > self.positions_TD.shape[0]:
-            raise ValueError(f"length {length} exceeds the {self.positions_TD.shape[0]} learned positions")
+            raise ValueError(
+                f"A sequence of {length} tokens exceeds the {self.positions_TD.shape[0]} learned positions. Shorten it."
+            )
         return self.positions_TD[:length]

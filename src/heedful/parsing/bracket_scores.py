@@ -118,7 +118,7 @@ def require_same_words(gold: Sequence[Tree], sentences: Sequence[str]) -> None:
         if list(tree.words) != sentence.split():
             raise InputError(
                 f'Line {number}: the sentence ("{sentence[:40]}…") and its tree ("{" ".join(tree.words)[:40]}…") '
-                "have different words. Create both files with heedful treebank."
+                "have different words. Create both files with `heedful treebank`."
             )
 
 

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
-from heedful.errors import UsageError
+from heedful.errors import UsageError, cause
 from heedful.serving.requests import RequestError
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -163,8 +163,8 @@ def read_api_keys(path: Path) -> tuple[bytes, ...]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise UsageError(f"Cannot read --api-keys {path}: {reason}.") from None
+        reason = cause(error) if isinstance(error, OSError) else "it is not UTF-8"
+        raise UsageError(f"Cannot read --api-keys {path}: {reason}. Pass a readable text file in UTF-8.") from None
     keys = []
     for number, line in enumerate(lines, 1):
         key = line.strip()

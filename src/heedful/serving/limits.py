@@ -58,7 +58,7 @@ def _number(name: str, text: str, kind: type[int] | type[float]) -> float:
         value = -1
     if not lowest <= value <= _MOST:  # also false for NaN
         what = "an integer" if kind is int else "a number of seconds"
-        raise UsageError(f'--limit {name}={text}: "{text}" is not {what} of at least {lowest}. Write {name}=VALUE.')
+        raise UsageError(f'--limit {name}={text}: "{text}" is not {what} of at least {lowest}. Correct the value.')
     return value
 
 

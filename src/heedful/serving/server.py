@@ -16,7 +16,7 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from heedful.errors import MachineError, UsageError
+from heedful.errors import MachineError, UsageError, cause
 from heedful.serving.limits import Limits
 from heedful.serving.security_headers import SECURITY_HEADERS
 from heedful.serving.strict_http import StrictConnection, is_chunked
@@ -181,9 +181,9 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 def _cannot_listen(host: str, port: int, error: OSError) -> MachineError:
-    reason = (error.strerror or str(error)).lower()
+    reason = cause(error)
     is_address = error.errno == errno.EADDRNOTAVAIL
-    advice = "Choose an address of this machine with `--host`" if is_address else "Choose another port with `--port`"
+    advice = "Choose an address of this machine with --host" if is_address else "Choose another port with --port"
     return MachineError(f"Cannot listen on {host}:{port}: {reason}. {advice}.")
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
 
-from heedful.errors import InputError, MachineError, UsageError
+from heedful.errors import InputError, MachineError, UsageError, cause
 from heedful.serving.limits import Limits
 from heedful.serving.openapi_schema import ERRORS, SUGGEST, SUGGEST_ERRORS, body
 from heedful.serving.requests import RequestError
@@ -35,7 +35,7 @@ class Suggestions:
             self._require_own_lines()
             self._end_last_line()
         except OSError as error:
-            raise MachineError(f"Cannot write suggestions to {path}: {error.strerror}. Choose another file.") from None
+            raise MachineError(f"Cannot write suggestions to {path}: {cause(error)}. Choose another file.") from None
 
     def _require_own_lines(self) -> None:
         """Raise UsageError for a file of something else, such as training text. A crash may have cut our last line."""
@@ -69,7 +69,7 @@ class Suggestions:
             os.fsync(self.file)
         except OSError as error:
             os.ftruncate(self.file, size)
-            raise RequestError(f"The suggestion could not be saved: {error.strerror}.", 507) from None
+            raise RequestError(f"The suggestion could not be saved: {cause(error)}.", 507) from None
         if written < len(line):  # the disk is full; remove the partial line
             os.ftruncate(self.file, size)
             raise RequestError("The suggestion could not be saved: the disk is full.", 507)

@@ -19,7 +19,7 @@ from torch import Tensor
 from heedful.atomic_files import new_directory, read_at_most
 from heedful.config import DataConfig, DecodingConfig, ModelConfig
 from heedful.data.store import Store
-from heedful.errors import ConfigError, InputError, ModelError, as_sentence
+from heedful.errors import ConfigError, InputError, ModelError, as_sentence, cause
 from heedful.model.transformer import Transformer
 from heedful.storage.file_names import CONFIG, MANIFEST, MODEL_FILES, TOKENIZER, WEIGHTS
 from heedful.storage.manifest import MOST_JSON, verify_manifest, write_manifest
@@ -156,7 +156,9 @@ def read_config(directory: Path) -> dict[str, Any]:
         content = json.loads(read_at_most(path, MOST_JSON).decode("utf-8"))
         version = content["format_version"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise ModelError(f"Cannot read {path}: {error}.") from None
+        raise ModelError(
+            f"Cannot read {path}: {cause(error)}. Copy the model again, or restore it from a backup."
+        ) from None
     require_format_version(version, FORMAT_VERSION, path, ModelError)
     return dict(content)
 
@@ -207,4 +209,4 @@ def read_tensors(path: Path, error: type[InputError]) -> dict[str, Tensor]:
             raise ValueError(f"its header has {header:,} bytes; heedful writes at most {_MOST_HEADER:,}")
         return safetensors.torch.load_file(path)
     except (safetensors.SafetensorError, OSError, ValueError) as reason:
-        raise error(f"Cannot read {path}: {reason}.") from None
+        raise error(f"Cannot read {path}: {reason}. Copy it again, or restore it from a backup.") from None

@@ -200,7 +200,7 @@ def read_last(run: RunDirectory, device: torch.device | str = "cpu") -> Model:
     """Return the model of the newest valid checkpoint."""
     newest = run.valid_steps(1)
     if not newest:
-        raise ModelError(f"The run {run.path} has no valid checkpoint yet. Run heedful train first.")
+        raise ModelError(f"The run {run.path} has no valid checkpoint yet. Run `heedful train` first.")
     weights = read_tensors(run.checkpoint(newest[0]) / WEIGHTS, CheckpointError)
     return model_of_run(run, weights, newest, device)
 

@@ -9,7 +9,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from heedful.errors import CorpusError
+from heedful.errors import CorpusError, cause
 from heedful.formatting import plural
 from heedful.text.text_files import read_lines
 
@@ -94,7 +94,7 @@ class Corpus:
             except FileNotFoundError:
                 raise CorpusError(f"File {path} does not exist. Check the path.") from None
             except OSError as error:
-                raise CorpusError(f"Cannot read {path}: {error}.") from None
+                raise CorpusError(f"Cannot read {path}: {cause(error)}. Check the file and its permissions.") from None
         return total.hexdigest()
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from shlex import quote
 from typing import IO, Protocol, cast
 
-from heedful.errors import CorpusError, InputError
+from heedful.errors import CorpusError, InputError, cause
 
 MAX_LINE_BYTES = 16 * 1024 * 1024  # a longer line means a wrong file, not a sentence
 
@@ -38,7 +38,7 @@ def read_lines(path: Path) -> Iterator[str]:
     except FileNotFoundError:
         raise CorpusError(f"File {path} does not exist. Check the path.") from None
     except (OSError, EOFError, zlib.error) as error:
-        raise CorpusError(f"Cannot read {path}: {error}.") from None
+        raise CorpusError(f"Cannot read {path}: {cause(error)}. Check the file and its permissions.") from None
 
 
 def _open(path: Path) -> IO[bytes]:

@@ -16,7 +16,7 @@ import sentencepiece
 
 from heedful.atomic_files import read_at_most
 from heedful.config import BOS, EOS, PAD, UNK
-from heedful.errors import TokenizerError, VocabularyTooSmallError
+from heedful.errors import TokenizerError, VocabularyTooSmallError, cause
 from heedful.text.bpe_dropout import segment, skip_with
 
 # SentencePiece writes spaces as U+2581, so a literal U+2581 would be decoded as a space. It is encoded as bytes
@@ -46,10 +46,10 @@ class Tokenizer:
     def read(cls, path: Path) -> Tokenizer:
         try:
             return cls(read_at_most(path, _MOST_BYTES), str(path))
-        except OSError as error:
-            raise TokenizerError(f"Cannot read the tokenizer {path}: {error.strerror}.") from None
-        except ValueError as error:
-            raise TokenizerError(f"Cannot read the tokenizer {path}: {error}.") from None
+        except (OSError, ValueError) as error:
+            raise TokenizerError(
+                f"Cannot read the tokenizer {path}: {cause(error)}. Pass a SentencePiece model file."
+            ) from None
 
     def encode(self, text: str) -> list[int]:
         """Return the token ids, without BOS and EOS."""
@@ -156,15 +156,15 @@ def _training_error(error: str, vocab_size: int) -> TokenizerError:
     if found := re.search(r"smaller than required_chars\. \d+ vs (\d+)", error):
         required = int(found.group(1))
         return VocabularyTooSmallError(
-            f"data.vocab_size = {vocab_size} is too small: the characters of the text and the 256 byte tokens "
-            f"need {required}. Raise data.vocab_size above {required}.",
+            f"data.vocab_size = {vocab_size} is too small: characters, special tokens and the 256 byte tokens "
+            f"need {required}. Set data.vocab_size to more than {required}.",
             required,
         )
     if "sentences_.empty()" in error:
         return TokenizerError(
             "Cannot train a tokenizer: every line of the text is empty or too long. Check the text files."
         )
-    return TokenizerError(f"Cannot train a tokenizer: {error}")
+    return TokenizerError(f"Cannot train a tokenizer: {error.rstrip('.')}. Check the text files.")
 
 
 def _load(model: bytes, name: str) -> sentencepiece.SentencePieceProcessor:

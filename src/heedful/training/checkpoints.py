@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from heedful.atomic_files import discard, disk_message, free_bytes, holds_only, new_directory, read_at_most
-from heedful.errors import CheckpointError, MachineError, as_sentence
+from heedful.errors import CheckpointError, MachineError, as_sentence, cause
 from heedful.model.transformer import Transformer
 from heedful.storage.file_names import CHECKPOINT_FILES, MANIFEST, OPTIMIZER, STATE, WEIGHTS
 from heedful.storage.manifest import MOST_JSON, write_manifest
@@ -50,7 +50,9 @@ def load(run: RunDirectory, step: int, model: Transformer, optimizers: Optimizer
         try:
             load_state_tensors(model, optimizers, state)
         except ValueError as error:
-            raise CheckpointError(f"{directory}: {error}.") from None
+            raise CheckpointError(
+                f"{directory} is not a valid checkpoint: {cause(error)}. Restore it from a backup."
+            ) from None
     return progress
 
 
@@ -61,7 +63,7 @@ def read_progress(directory: Path) -> Progress:
         state = json.loads(read_at_most(path, MOST_JSON).decode("utf-8"))
         version = state.pop("format_version", None)
     except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise CheckpointError(f"Cannot read {path}: {error}.") from None
+        raise CheckpointError(f"Cannot read {path}: {cause(error)}. Restore the checkpoint from a backup.") from None
     require_format_version(version, FORMAT_VERSION, path, CheckpointError)
     try:
         return build_dataclass(Progress, state)
@@ -103,5 +105,7 @@ def _require_tensor(tensors: dict[str, torch.Tensor], name: str, like: torch.Ten
     tensor = tensors.get(name)
     if tensor is None or tensor.shape != like.shape:
         found = "missing" if tensor is None else f"of shape {tuple(tensor.shape)}"
-        raise CheckpointError(f"{directory}: {name} is {found}, expected {tuple(like.shape)}.")
+        raise CheckpointError(
+            f"{directory}: {name} is {found}, expected {tuple(like.shape)}. Restore the checkpoint from a backup."
+        )
     return tensor

@@ -105,7 +105,7 @@ MISTAKES = [
     ("train {files} --out {two}", 2, "is a file. Pass the name of a new or existing directory"),
     ("train {two} {three} --out {new}", 2, "Pass text files as --source"),
     ("train {two} --out {new}", 2, "Pass text files with --source and --target"),
-    ("train {nodata_toml} --out {new}", 3, "relative to --data-root (default: the recipe's directory)"),
+    ("train {nodata_toml} --out {new}", 3, "relative to --data-root (default: its directory)"),
     ("train {nodata_toml} --out {new} --dry-run", 3, "data/x.en does not exist. data.vocab_size, "),
     ("translate {ct2} --input {two}", 3, "is a CTranslate2 model. heedful exports this format but does not read it"),
     ("evaluate {marian} --source {two} --reference {two}", 3, "is a Marian model. Import it first: heedful import"),

@@ -54,7 +54,7 @@ def _data_hint(arguments: argparse.Namespace, settings: Settings) -> str:
     data = settings.get("data", {})
     if not arguments.recipe or all(Path(file).exists() for name in _FILES for file in data.get(name, ())):
         return ""
-    return " Paths in a recipe are relative to --data-root (default: the recipe's directory). See docs/reference/data.md."
+    return " Paths in a recipe are relative to --data-root (default: its directory). See docs/reference/data.md."
 
 
 def settings_of(arguments: argparse.Namespace) -> Settings:

@@ -36,7 +36,7 @@ def block(content: Entry | None) -> str:
         "|---|---|---|---|---|---|---|---|---|---|",
         *(_training_row(runs) for runs in recipes),
         "",
-        "| run | set | sentences | BLEU | chrF | brevity penalty | seeds |",
+        "| run | set | sentences | BLEU | chrF | brevity penalty | seed |",
         "|---|---|---|---|---|---|---|",
         *(_score_row(runs, name) for runs in recipes for name in runs[0]["scores"]),
     ]
@@ -113,7 +113,7 @@ def _details(runs: list[Entry]) -> list[str]:
         *_published(runs),
         f"- `{score['BLEU']['signature']}`, `{score['chrF']['signature']}`",
         *(f"- {machine}" for machine in dict.fromkeys(_machine(run) for run in runs)),
-        f"- data, with the start of each SHA-256 ([all digests](../reference/data.md#corpora-of-the-recipes)): {data}",
+        f"- data and the first 12 digits of each SHA-256 ([all](../reference/data.md#corpora-of-the-recipes)): {data}",
         "",
         f"![Validation loss and BLEU by training step of {first['name']}]({picture(first['name'])})",
     ]
@@ -133,7 +133,7 @@ def _published(runs: list[Entry]) -> list[str]:
         return []
     name, theirs, who = PUBLISHED[runs[0]["name"]]
     ours = sum(run["scores"][name]["BLEU"]["value"] for run in runs) / len(runs)
-    above = f"{abs(ours - theirs):.2f} {'above' if ours >= theirs else 'below'} it"
+    above = f"{abs(ours - theirs):.2f} {'above' if ours >= theirs else 'below'} that"
     return [f"- {who} report {theirs} for this shape and text on {name}; {ours:.2f} is {above}"]
 
 

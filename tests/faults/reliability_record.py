@@ -19,68 +19,81 @@ DOCS = Path(__file__).parents[2] / "docs" / "explanation"
 DATA, PAGE = DOCS / "reliability.json", DOCS / "reliability.md"
 
 ROWS = {
-    "R1": ("clean resume", "a two-epoch run with dropout, resumed at every step"),
-    "R2": ("`kill -9`", "during saves, steps, validations, pruning, averaging and preparation"),
-    "R3": ("crash at every I/O call", "while saving, pruning and replacing a model"),
-    "R4": ("disk full", "ENOSPC at every write, EFBIG from the kernel"),
-    "R5": ("truncated checkpoint", "falls back to an older checkpoint with one warning; exit code 3 if none is valid"),
-    "R6": ("bit flips", "flipped bits and zeroed pages in every file of a checkpoint are detected"),
-    "R7": ("two trainers on one run", "the second start is rejected; a killed trainer frees its lock"),
-    "R8": ("NaN or Inf", "in the loss or a gradient: stops before the update, or skips it"),
-    "R9": ("SIGTERM, SIGINT", "at random times: saves, exits, and resumes bit for bit"),
-    "R10": ("numerical drift", "two runs have identical losses, within 1e-4 of the recorded golden curve"),
-    "R11": ("malicious files", "with valid digests: no code runs, typed error, bounded time and memory"),
-    "R12": ("format fuzz", "mutated files with valid digests raise only heedful's errors"),
-    "R13": ("Unicode", "tokenizer round trips over all planes; lone surrogates rejected"),
-    "R14": ("bad text files", "empty, BOM, CRLF, not UTF-8, 10 MB line, unequal sides, blank lines"),
-    "R15": ("search errors", "beam search against brute force; beam 1 = greedy; cache = recomputation"),
+    "R1": ("clean resume", "a two-epoch run with dropout resumes at every step, bit for bit"),
+    "R2": ("`kill -9`", "a run killed in a save, step, validation, pruning, averaging or preparation resumes"),
+    "R3": ("crash at every I/O call", "the process crashes while saving, pruning and replacing a model, and recovers"),
+    "R4": ("disk full", "every write fails with ENOSPC, or with EFBIG from the kernel; no valid file is lost"),
+    "R5": ("truncated checkpoint", "training warns and resumes from an older checkpoint; exit code 3 if none is valid"),
+    "R6": ("bit flips", "flipped bits and zeroed pages are detected in every file of a checkpoint"),
+    "R7": ("two trainers on one run", "the second trainer is rejected; a killed trainer frees its lock"),
+    "R8": ("NaN or Inf", "if the loss or a gradient is not finite, training stops before the update or skips it"),
+    "R9": ("SIGTERM, SIGINT", "a signal at a random time makes training save and exit; it resumes bit for bit"),
+    "R10": ("numerical drift", "two runs have identical losses, within 1e-4 of a recorded curve"),
+    "R11": (
+        "malicious files",
+        "malicious files with valid digests run no code and raise a typed error in bounded time and memory",
+    ),
+    "R12": ("format fuzz", "mutated files with valid digests raise only heedful's own errors"),
+    "R13": ("Unicode", "the tokenizer restores text from all planes exactly; lone surrogates are rejected"),
+    "R14": (
+        "bad text files",
+        "files that are empty, not in UTF-8 or of unequal length, or contain a BOM, CRLF, blank lines or 10 MB lines, "
+        "are read correctly or rejected",
+    ),
+    "R15": (
+        "search errors",
+        "beam search matches brute force, beam 1 matches greedy search, and the cache matches recomputation",
+    ),
     "R16": (
         "batch independence",
-        "same translation alone and in random batches; scores within 1e-4, in bf16 and int8 within 0.05",
+        "a sentence has the same translation alone and in random batches; its score stays within 1e-4, "
+        "and within 0.05 in bf16 and int8",
     ),
     "R17": (
         "malformed HTTP",
-        "mutated requests over raw sockets, and the OpenAPI fuzzer: no status ≥ 500, healthy afterwards",
+        "mutated requests over raw sockets and from the OpenAPI fuzzer cause no status ≥ 500; the server stays healthy",
     ),
     "R18": (
         "limits",
-        "body, texts, characters, tokens, alternatives, queue: exact, checked before any work, bounded memory",
+        "limits on body, texts, characters, tokens, alternatives and queue are exact and checked before any work, "
+        "in bounded memory",
     ),
     "R19": (
         "load",
-        "32 clients, p99 ≤ 3 × p50; then four times the capacity: 503 with Retry-After, goodput ≥ 90%",
+        "with 32 clients, p99 latency ≤ 3 × p50; at four times the capacity, 503 with Retry-After and goodput ≥ 90%",
     ),
     "R20": (
         "slow and disconnecting clients",
-        "one byte per second, silence, unread responses, disconnects: closed in time, no leaked file descriptors",
+        "clients that send one byte per second, fall silent, disconnect or do not read are disconnected in time, "
+        "without leaked file descriptors",
     ),
-    "R21": ("shutdown", "SIGTERM under load: all in-flight requests answered, exit code 0"),
-    "R22": ("soak", "no mixed-up responses, memory growth ≤ 5%"),
+    "R21": ("shutdown", "after SIGTERM under load, all in-flight requests are answered; exit code 0"),
+    "R22": ("soak", "over many requests, no responses are mixed up and memory grows by ≤ 5%"),
     "R23": (
         "user files",
-        "`--out` pointing at user files, failed and killed starts, foreign locks, markers and links: nothing is lost",
+        "`--out` points at user files, foreign locks, markers or links, or a start fails or is killed: nothing is lost",
     ),
     "R24": (
         "event-loop stalls",
-        "nested multipart, deep JSON, 1 MB of form fields, 10,000-character words, 5,000 lines: "
-        "`/health` answers within 250 ms in nightly runs (2 s on every change), no status ≥ 500",
+        "nested multipart, deep JSON, 1 MB of form fields, 10,000-character words or 5,000 lines cause no status "
+        "≥ 500, and `/health` answers within 250 ms in nightly runs (2 s on every change)",
     ),
     "R25": (
         "access control",
-        "foreign Host and Origin, missing and wrong API key, rate limit, request smuggling: "
-        "correct status, connection closed if the framing is ambiguous",
+        "foreign Host and Origin headers, missing and wrong API keys, too many requests and request smuggling get the "
+        "correct status; ambiguous framing closes the connection",
     ),
-    "R26": ("lost text", "lines of 1 to 300 sentences: none is lost, and command line, server and Python agree"),
-    "R27": ("bf16", 'R1, R2 and R9 with `training.precision = "bf16"`: bit-identical'),
+    "R26": ("lost text", "lines of 1 to 300 sentences lose none; command line, server and Python agree"),
+    "R27": ("bf16", 'R1, R2 and R9 hold with `training.precision = "bf16"`'),
 }
 
 HEAD = """# Reliability
 
-This page lists what heedful guarantees when something goes wrong, and the last result of each test. Every row has a
-control: the same test with the protection removed, which must fail. "Fails as expected" means that it did.
+This page lists the faults that heedful handles and the last result of each test. Every row has a control: the same
+test with the protection removed, which must fail. "Fails as expected" means that it did.
 
-`make faults` runs a few cases of each test on every change; `make faults-night` runs many every night. This page is
-generated from `reliability.json`, which `HEEDFUL_RECORD=1 make faults` and `make faults-night` write.
+`make faults` runs a few cases of each test on every change; `make faults-night` runs many more every night. With
+`HEEDFUL_RECORD=1`, both write their results to `reliability.json`, from which this page is generated.
 
 | # | fault | every change | nightly | control |
 |---|---|---|---|---|

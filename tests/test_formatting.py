@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from heedful.formatting import format_duration, next_commands, plural, shell_command
+from heedful.formatting import format_duration, next_commands, plural, rough_duration, shell_command
 
 
 @pytest.mark.parametrize(("count", "text"), [(0, "0 lines"), (1, "1 line"), (2, "2 lines"), (1_000, "1,000 lines")])
@@ -37,3 +37,18 @@ def test_a_program_that_is_not_on_the_path_is_named_as_it_was_called(monkeypatch
     monkeypatch.setattr("sys.argv", [".venv/bin/heedful"])
     assert shell_command("serve", Path("runs/x")) == ".venv/bin/heedful serve runs/x"
     assert [line.split()[1] for line in next_commands(Path("runs/x"))] == ["translate", "evaluate", "serve"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.4, "0 seconds"),
+        (119, "119 seconds"),
+        (120, "2 minutes"),
+        (840, "14 minutes"),
+        (9_000, "2.5 hours"),
+        (1e8, "3.2 years"),
+    ],
+)
+def test_rough_duration(seconds: float, text: str) -> None:
+    assert rough_duration(seconds) == text

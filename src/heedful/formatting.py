@@ -22,6 +22,16 @@ def format_duration(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{whole:02d}" if hours else f"{minutes}:{whole:02d}"
 
 
+def rough_duration(seconds: float) -> str:
+    """Return a duration in the largest unit that gives at least 2: "14 minutes", or "2.5 hours"."""
+    for unit, length in (("years", 365 * 86_400), ("days", 86_400), ("hours", 3_600)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:,.1f} {unit}"
+    if seconds >= 120:
+        return f"{seconds / 60:.0f} minutes"
+    return f"{seconds:.0f} seconds"
+
+
 def shell_command(*arguments: str | Path) -> str:
     """Return a heedful command to paste into a shell, with the program as it was started and relative paths."""
     called = Path(os.path.relpath(sys.argv[0]))

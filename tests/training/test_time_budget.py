@@ -13,8 +13,9 @@ from heedful import recipes
 from heedful.config import Recipe
 from heedful.data.store import Store
 from heedful.errors import UsageError
-from heedful.training import autoconfig, time_budget
+from heedful.training import autoconfig, run_plan, time_budget
 from heedful.training.autoconfig import CorpusSize
+from heedful.training.run_plan import Speed, Trial, run_seconds
 from heedful.training.time_budget import Budget, best_shape, parse_duration, plan
 
 SIZE = CorpusSize(30_000, 440_000)
@@ -50,29 +51,48 @@ def test_an_unusual_shape_is_kept() -> None:
     assert best_shape(recipe, SIZE, 0.25, 1.0) is None
 
 
+def budget_of(seconds: float, store: Store, printed: list[str] | None = None) -> Budget:
+    lines = [] if printed is None else printed
+    return Budget(seconds, Trial(store, store, 300, torch.device("cpu")), lines.append)
+
+
 @pytest.mark.parametrize("seconds", [60.0, 600.0, 3_600.0])
+@pytest.mark.parametrize("search", [0.5, 5.0])
 def test_steps_and_validations_fit_into_the_budget(
-    seconds: float, store: Store, monkeypatch: pytest.MonkeyPatch
+    seconds: float, search: float, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(time_budget, "step_seconds", lambda *_: 0.25)
-    budget = Budget(seconds, torch.device("cpu"), lambda _: None)
-    choices = plan({}, SIZE, store, validation_tokens=15_000, budget=budget)
+    speed = Speed(step=0.25, losses=0.1, greedy=search / 3, beam=search)
+    monkeypatch.setattr(run_plan, "measure", lambda *_: speed)
+    choices, found = plan({}, SIZE, budget_of(seconds, store))
     recipe = recipes.build(autoconfig.apply({}, choices))
+    assert found == speed
     assert len({(choice.section, choice.key) for choice in choices}) == len(choices)
     usual = autoconfig.reference_tokens(SIZE) / recipe.training.batch_tokens
-    assert recipe.training.steps * 0.25 <= seconds
-    assert recipe.training.steps * 0.25 >= min(0.5 * seconds, 2.9 * usual * 0.25)
-    assert recipe.training.validate_every * 8 >= recipe.training.steps
+    assert run_seconds(recipe, speed) <= seconds + 1.0  # one validation more or less at the last step
+    assert run_seconds(recipe, speed) >= min(0.9 * seconds, 2.9 * usual * 0.25)
+    assert recipe.training.steps % recipe.training.validate_every == 0 or recipe.training.validate_every > 7
+
+
+def test_a_slow_search_leaves_fewer_validations(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = []
+    for search in (0.1, 4.0, 100.0):
+        monkeypatch.setattr(run_plan, "measure", lambda *_, s=search: Speed(0.05, s, s, s))
+        printed: list[str] = []
+        choices, _ = plan({}, SIZE, budget_of(120.0, store, printed))
+        training = recipes.build(autoconfig.apply({}, choices)).training
+        counts.append(-(-training.steps // training.validate_every))
+        assert ("warning" in printed[-1]) == (search == 100.0)
+    assert counts == [8, 2, 2]
+    assert training.steps == 100  # too little time for anything; the plan says how long it takes
 
 
 def test_given_steps_and_shape_are_kept(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(time_budget, "step_seconds", lambda *_: 0.25)
+    monkeypatch.setattr(run_plan, "measure", lambda *_: Speed(0.25, 0.1, 0.1, 0.1))
     given = {"training": {"steps": 77}, "model": {"d_model": 96}}
-    printed: list[str] = []
-    budget = Budget(60.0, torch.device("cpu"), printed.append)
-    recipe = recipes.build(autoconfig.apply(given, plan(given, SIZE, store, 15_000, budget)))
+    choices, _ = plan(given, SIZE, budget_of(60.0, store))
+    recipe = recipes.build(autoconfig.apply(given, choices))
     assert (recipe.training.steps, recipe.model.d_model) == (77, 96)
-    assert printed[-1] == "a step takes 0.250 s on this machine: 77 steps take about 0:19, without validations"
+    assert not {"steps", "d_model"} & {choice.key for choice in choices}
 
 
 def test_a_budget_is_planned_once_and_ignored_on_resume(
@@ -86,13 +106,3 @@ def test_a_budget_is_planned_once_and_ignored_on_resume(
     heedful.train(out=tmp_path / "run", time="2h")
     assert "--time is ignored" in capfd.readouterr().err
     assert (run.path / "config.toml").read_text() == written
-
-
-def test_measuring_leaves_the_state_of_torch_alone(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(time_budget, "_MEASURED_SECONDS", 0.0)
-    recipe = planned_recipe()
-    torch.manual_seed(5)
-    expected, threads = torch.get_rng_state(), torch.get_num_threads()
-    assert time_budget.step_seconds(recipe, store, torch.device("cpu")) > 0
-    assert torch.equal(torch.get_rng_state(), expected)
-    assert torch.get_num_threads() == threads

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from heedful import recipes
 from heedful.errors import CorpusError, MachineError, UsageError
-from heedful.formatting import next_commands, plural, shell_command
+from heedful.formatting import next_commands, plural, rough_duration, shell_command
 from heedful.recipes import Settings
 from heedful.storage.file_names import RECIPE
 
@@ -24,13 +24,9 @@ def train(arguments: argparse.Namespace) -> None:
     out = arguments.out or (arguments.recipe and f"runs/{Path(arguments.recipe).stem}")
     options = {"preset": arguments.preset, "init": arguments.init, "device": arguments.device}
     if arguments.dry_run:
-        if arguments.time:
-            raise UsageError(
-                "--time and --dry-run were both given. Choose one: --time prints its plan before training."
-            )
         from heedful.training.dry_run import dry_run
 
-        _say_cost(dry_run(settings, Path(out) if out else None, **options))
+        _say_cost(dry_run(settings, Path(out) if out else None, time=arguments.time, **options))
     else:
         from heedful.training.display import print_status
         from heedful.training.distributed import is_main_process
@@ -91,11 +87,14 @@ def _say_cost(report: Report) -> None:
 
 
 def _plan_lines(report: Report) -> Iterator[str]:
+    from heedful.training.run_plan import summary
+
     plan, training = report.plan, report.plan.recipe.training
     if plan.missing:
         more = f" and {len(plan.missing) - 1} more" if len(plan.missing) > 1 else ""
         yield f"data not found here: {plan.missing[0]}{more}"
     yield from map(str, plan.chosen)
+    yield summary(plan.recipe, plan.seconds)
     yield f"parameters: {report.estimate.parameters:,}"
     parts = f"{training.accumulate} × {training.batch_tokens:,} padded"
     mean = f"at most ({parts})" if plan.buckets is None else f"on average (at most {parts})"
@@ -137,7 +136,7 @@ def _time_lines(report: Report) -> Iterator[str]:
     if report.speed:
         seconds = report.estimate.run_flops / report.speed
         yield (
-            f"estimated time: {duration(seconds)} at {report.speed / 1e9:,.3g} GFLOP/s, measured on this "
+            f"estimated time: {rough_duration(seconds)} at {report.speed / 1e9:,.3g} GFLOP/s, measured on this "
             f"{'GPU' if report.device.type == 'cuda' else 'CPU'} just now; excluding validation and checkpoints"
         )
 
@@ -145,11 +144,3 @@ def _time_lines(report: Report) -> Iterator[str]:
 def _power(number: float, digits: int = 2) -> str:
     """Return a number in scientific notation, such as 1.23e18."""
     return f"{number:.{digits}e}".replace("e+0", "e").replace("e+", "e")
-
-
-def duration(seconds: float) -> str:
-    """Return a duration in the largest unit that gives at least 2."""
-    for unit, length in (("years", 365 * 86_400), ("days", 86_400), ("hours", 3_600), ("minutes", 60)):
-        if seconds >= 2 * length:
-            return f"{seconds / length:,.1f} {unit}"
-    return f"{seconds:.0f} seconds"

@@ -25,7 +25,9 @@ from heedful.training import autoconfig, hardware, run_setup
 from heedful.training.autoconfig import CorpusSize
 from heedful.training.display import print_status
 from heedful.training.estimate import ASSUMED_LENGTH, BatchShape, BatchShapes, Estimate, estimate, smaller_batch
-from heedful.training.run import completed
+from heedful.training.run import completed, ignored_budget
+from heedful.training.run_plan import run_seconds
+from heedful.training.time_budget import parse_duration
 
 # The keys that the estimate needs.
 _NEEDED = {"vocab_size", "N", "d_model", "d_ff", "h", "dropout", "steps", "batch_tokens"}
@@ -40,6 +42,7 @@ class Plan:
     buckets: LengthBuckets | None  # lengths of the pairs, if the text was read
     chosen: tuple[str, ...] = ()  # keys, values and reasons
     missing: tuple[Path, ...] = ()  # files
+    seconds: float | None = None  # duration, with a time budget
 
     def estimate(self, recipe: Recipe, gpu: bool) -> Estimate:
         """Estimate the cost of this recipe or of a variant of it."""
@@ -60,9 +63,12 @@ class Report:
     speed: float | None  # FLOP/s measured on this machine; None if it does not fit
 
 
-def dry_run(settings: Settings, out: Path | None, preset: str | None, init: str | None, device: str) -> Report:
+def dry_run(
+    settings: Settings, out: Path | None, preset: str | None, init: str | None, device: str, time: str | None = None
+) -> Report:
     chosen_device = pick_device(device)
-    planned = plan(completed(settings, preset, init), out, chosen_device)
+    budget = None if time is None else parse_duration(time)
+    planned = plan(completed(settings, preset, init), out, chosen_device, budget)
     cost = planned.estimate(planned.recipe, gpu=chosen_device.type == "cuda")
     available = hardware.available_memory(chosen_device)
     refusal = speed = None
@@ -73,9 +79,11 @@ def dry_run(settings: Settings, out: Path | None, preset: str | None, init: str 
     return Report(planned, cost, chosen_device, available, refusal, speed)
 
 
-def plan(settings: Settings, out: Path | None, device: torch.device) -> Plan:
+def plan(settings: Settings, out: Path | None, device: torch.device, budget: float | None = None) -> Plan:
     """Plan what `heedful train` would do: from an existing run, from complete settings, or by reading the text."""
     if out is not None and RunDirectory(out).config.is_file():
+        if budget is not None:
+            print_status(ignored_budget(out))
         return _plan_of_run(RunDirectory(out.absolute()), settings)
     initial_model = run_setup.open_initial_model(settings)
     settings = run_setup.with_initial_model(settings, initial_model)
@@ -87,8 +95,10 @@ def plan(settings: Settings, out: Path | None, device: torch.device) -> Plan:
     if not ready and "vocab_size" not in data:
         left.insert(0, ("data", "vocab_size"))
     missing = _missing(settings)
-    if left and not missing:
-        return _plan_of_text(settings, initial_model, device)
+    if (left or budget is not None) and not missing:
+        return _plan_of_text(settings, initial_model, device, budget)
+    if budget is not None:
+        raise CorpusError(f"File {missing[0]} does not exist. --time measures training on the text. Check the path.")
     if needed := [f"{section}.{key}" for section, key in left if key in _NEEDED]:
         raise CorpusError(
             f"File {missing[0]} does not exist. {', '.join(needed)} would be chosen from the text. "
@@ -115,13 +125,14 @@ def _plan_of_run(run: RunDirectory, settings: Settings) -> Plan:
     return Plan(recipe, model, Store(run.data / TRAINING).buckets)
 
 
-def _plan_of_text(settings: Settings, initial_model: Model | None, device: torch.device) -> Plan:
+def _plan_of_text(settings: Settings, initial_model: Model | None, device: torch.device, budget: float | None) -> Plan:
     """Prepare the run in a temporary directory."""
     with TemporaryDirectory(prefix="heedful-") as directory:
         run = RunDirectory(Path(directory) / "run")
-        prepared = run_setup.begin(run, settings, device, print_status, initial_model=initial_model)
+        prepared = run_setup.begin(run, settings, device, print_status, initial_model=initial_model, seconds=budget)
         model = replace(prepared.recipe.model, vocab_size=prepared.tokenizer.vocab_size)
-        return Plan(prepared.recipe, model, prepared.train.buckets, tuple(map(str, prepared.choices)))
+        seconds = None if prepared.speed is None else run_seconds(prepared.recipe, prepared.speed)
+        return Plan(prepared.recipe, model, prepared.train.buckets, tuple(map(str, prepared.choices)), seconds=seconds)
 
 
 def _plan_of_settings(settings: Settings, choices: tuple[str, ...], missing: tuple[Path, ...]) -> Plan:

@@ -16,7 +16,8 @@ from heedful.training.validation import Validation
 
 _ALPHA_STEP = 0.4
 _HIGHEST_ALPHA = 3.0
-_LINES = 500  # of the validation text that alpha is chosen on; beam search is slow
+ALPHA_LINES = 500  # of the validation text that alpha is chosen on; beam search is slow
+_CLIMBED = 4  # values of alpha that are tried: three to five
 
 PrintStatus = Callable[[str], None]
 
@@ -59,6 +60,12 @@ def has_final_model(run: RunDirectory, recipe: Recipe, newest: int) -> bool:
         return False
 
 
+def searches(recipe: Recipe) -> tuple[int, int]:
+    """Return how often these choices translate validation text: greedily, and with the beam."""
+    candidates = 2 + (recipe.training.average > 1)
+    return candidates * recipe.training.select_final, _CLIMBED * recipe.decoding.select_alpha
+
+
 def _average(run: RunDirectory, recipe: Recipe, newest: int) -> Model:
     training = recipe.training
     return averaged_model(run, steps_to_average(run, training.average, training.save_every, newest))
@@ -97,7 +104,8 @@ def _with_best_alpha(model: Model, validation: Validation, print_status: PrintSt
     """Return the model with the length penalty of the highest BLEU, found by climbing from the recipe's alpha."""
     decoding = model.decoding
     scores = climb(
-        decoding.alpha, lambda alpha: validation.bleu(model.transformer, beam=decoding.beam, alpha=alpha, lines=_LINES)
+        decoding.alpha,
+        lambda alpha: validation.bleu(model.transformer, beam=decoding.beam, alpha=alpha, lines=ALPHA_LINES),
     )
     best = max(scores, key=lambda alpha: scores[alpha])
     listed = ", ".join(f"{alpha}: {bleu:.2f}" for alpha, bleu in sorted(scores.items()))

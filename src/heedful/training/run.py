@@ -25,7 +25,7 @@ from heedful.recipes import Settings
 from heedful.storage.model_directory import TextFacts
 from heedful.storage.run_directory import RunDirectory, open_model
 from heedful.text.tokenizer import Tokenizer
-from heedful.training import checkpoints, final_model, run_setup
+from heedful.training import checkpoints, final_model, run_plan, run_setup
 from heedful.training.autoconfig import from_preset
 from heedful.training.data_checks import with_checked_codes
 from heedful.training.display import print_status
@@ -35,6 +35,7 @@ from heedful.training.memory_errors import memory_errors
 from heedful.training.precision import AUTO
 from heedful.training.progress import Progress
 from heedful.training.run_log import RunLog, read_log
+from heedful.training.run_plan import Trial
 from heedful.training.run_setup import Prepared
 from heedful.training.run_writer import RunWriter
 from heedful.training.schedule import dropout_share
@@ -146,13 +147,13 @@ def _prepare(run: RunDirectory, settings: Settings, processes: ProcessGroup, sec
         return run_setup.resume(run, settings)
     if run.config.is_file():
         if seconds is not None:
-            print_status(f"--time is ignored: {run.path} was planned when it was started, and resumes exactly")
+            print_status(ignored_budget(run.path))
         prepared = run_setup.resume(run, settings)
     else:
         prepared = run_setup.begin(run, settings, processes.device, print_status, processes.world_size, seconds=seconds)
         for choice in prepared.choices:
             print_status(str(choice))
-        print_status(_plan(prepared.recipe))
+        print_status(run_plan.summary(prepared.recipe, _seconds(prepared, processes)))
     with disk_errors(run.checkpoints):
         run.checkpoints.mkdir(exist_ok=True)
         clear_unfinished(run.checkpoints)
@@ -161,12 +162,17 @@ def _prepare(run: RunDirectory, settings: Settings, processes: ProcessGroup, sec
     return prepared
 
 
-def _plan(recipe: Recipe) -> str:
-    model, training = recipe.model, recipe.training
-    return (
-        f"plan: {plural(model.N, 'layer')} per stack, d_model {model.d_model}, {plural(training.steps, 'step')} of at "
-        f"most {training.batch_tokens * training.accumulate:,} tokens"
-    )
+def ignored_budget(run: Path) -> str:
+    """Return the notice that --time changes nothing on resume."""
+    return f"--time is ignored: {run} was planned when it was started, and resumes exactly"
+
+
+def _seconds(prepared: Prepared, processes: ProcessGroup) -> float | None:
+    """Return the estimated duration of a new run; None for one of a few steps."""
+    vocab_size = prepared.tokenizer.vocab_size
+    trial = Trial(prepared.train, prepared.valid, vocab_size, processes.device, processes.world_size)
+    speed = prepared.speed or run_plan.measure_short(prepared.recipe, trial)
+    return None if speed is None else run_plan.run_seconds(prepared.recipe, speed)
 
 
 def _validation(prepared: Prepared) -> Validation:

@@ -32,6 +32,7 @@ from heedful.text.held_out import HeldOut, Remaining
 from heedful.text.tokenizer import SAMPLE, Tokenizer, learn
 from heedful.training import autoconfig, data_checks, time_budget
 from heedful.training.autoconfig import Choice, CorpusSize
+from heedful.training.run_plan import Speed, Trial
 
 MAY_CHANGE = ("steps", "patience", "keep", "validate_every", "log_every")
 
@@ -49,6 +50,7 @@ class Prepared:
     valid_corpus: ParallelText
     choices: tuple[Choice, ...] = ()  # of a new run: the settings that were not given
     initial_model: Model | None = None  # of a new run with --init
+    speed: Speed | None = None  # of a new run with a time budget
 
 
 def begin(
@@ -94,16 +96,18 @@ def begin(
     if processes > 1 and "accumulate" not in settings.get("training", {}):
         choices.append(Choice("training", "accumulate", processes, "one batch per process"))
         settings = autoconfig.apply(settings, choices)
+    speed = None
     if seconds is None:
         choices += autoconfig.choose(settings, size, gpu=device.type == "cuda")
     else:
-        known = autoconfig.apply(settings, choices)
-        budget = time_budget.Budget(seconds, device, print_status)
-        choices += time_budget.plan(known, size, stores[0], stores[1].buckets.target_tokens, budget)
+        trial = Trial(stores[0], stores[1], tokenizer.vocab_size, device, processes)
+        budget = time_budget.Budget(seconds, trial, print_status)
+        planned, speed = time_budget.plan(autoconfig.apply(settings, choices), size, budget)
+        choices += planned
     recipe = recipes.build(autoconfig.apply(settings, choices))
     write_durably(run.tokenizer, tokenizer.model)
     write_durably(run.config, recipes.to_toml(recipe).encode())
-    return Prepared(recipe, tokenizer, stores[0], stores[1], valid, tuple(choices), initial_model)
+    return Prepared(recipe, tokenizer, stores[0], stores[1], valid, tuple(choices), initial_model, speed)
 
 
 def _require_valid(settings: Settings, device: torch.device) -> None:

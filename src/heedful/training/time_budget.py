@@ -3,37 +3,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from time import perf_counter
-
-import torch
 
 from heedful import recipes
 from heedful.config import Recipe
-from heedful.data.batches import Batches
-from heedful.data.store import Store
-from heedful.devices import cores, preserved_torch_state
 from heedful.errors import UsageError
-from heedful.formatting import format_duration, plural
+from heedful.formatting import plural
 from heedful.model.complexity import training_flops
-from heedful.model.transformer import Transformer
 from heedful.recipes import Settings
-from heedful.training import autoconfig
+from heedful.training import autoconfig, run_plan
 from heedful.training.autoconfig import Choice, CorpusSize
-from heedful.training.trainer import Trainer
+from heedful.training.run_plan import Speed, Trial
 
 PrintStatus = Callable[[str], None]
 
 _UNITS = {"s": 1, "m": 60, "h": 3_600}
 _SHAPES = ((2, 64), (3, 128), (4, 128), (4, 192), (4, 256), (6, 384), (6, 512))  # N and d_model, by cost
 _MEASURED_SECONDS = 4.0
-_WARMUP_BATCHES = 3  # the first steps of a process are slow
 _MOST_REPEATED = 3.0  # times the tokens of a plan without a budget; more would be memorised
 _LEAST_TRAINED = 0.4  # of these tokens; with less, a smaller model learns more
-_GREEDY_COST = 2.5  # greedy search against training, per target token (measured at d_model 128)
-_FINAL_VALIDATIONS = 9.0  # cost of choosing the final model and alpha, in greedy validations
-_VALIDATIONS = 8
+_LEAST_STEPS = 100
+_VALIDATIONS = (8, 4, 2)  # the first number that leaves this share of the budget for training
+_TRAINING_SHARE = 0.7
 
 
 def parse_duration(text: str) -> float:
@@ -46,53 +38,52 @@ def parse_duration(text: str) -> float:
 
 @dataclass(frozen=True)
 class Budget:
-    """A time budget, and what is needed to plan within it."""
+    """A time budget, and what is needed to measure this machine."""
 
     seconds: float
-    device: torch.device
+    trial: Trial
     print_status: PrintStatus
 
+    def measure(self, recipe: Recipe) -> Speed:
+        return run_plan.measure(recipe, self.trial, _MEASURED_SECONDS)
 
-def plan(given: Settings, size: CorpusSize, train: Store, validation_tokens: int, budget: Budget) -> list[Choice]:
+
+def plan(given: Settings, size: CorpusSize, budget: Budget) -> tuple[list[Choice], Speed]:
     """Choose every key that was not given, so that training and its validations take the budget.
 
     The machine is measured with the shape that the corpus alone would get. A larger or smaller shape is taken if the
-    budget is too long or too short for it, and measured again.
+    budget is too long or too short for it, and measured again. The speed of the chosen shape is returned as well.
     """
     budget.print_status("measuring the speed of this machine")
-    gpu = budget.device.type == "cuda"
+    gpu = budget.trial.device.type == "cuda"
     recipe = recipes.build(autoconfig.apply(given, autoconfig.choose(given, size, gpu)))
-    seconds = step_seconds(recipe, train, budget.device)
+    speed = budget.measure(recipe)
     fixed = {"N", "d_model"} & set(given.get("model", {}))
-    shape = None if fixed else best_shape(recipe, size, seconds, budget.seconds)
+    shape = None if fixed else best_shape(recipe, size, speed.step, budget.seconds)
+    own: Settings = {}
     if shape is not None:
-        given = recipes.merged({"model": dict(zip(("N", "d_model"), shape, strict=True))}, given)
-        recipe = recipes.build(autoconfig.apply(given, autoconfig.choose(given, size, gpu)))
-        seconds = step_seconds(recipe, train, budget.device)
-    steps = given.get("training", {}).get("steps") or _steps(recipe, size, seconds, validation_tokens, budget.seconds)
-    budget.print_status(
-        f"a step takes {seconds:.3f} s on this machine: {plural(steps, 'step')} take about "
-        f"{format_duration(steps * seconds)}, without validations"
-    )
-    return _choices(given, size, gpu, steps, shape, budget.seconds)
+        own["model"] = dict(zip(("N", "d_model"), shape, strict=True))
+        known = recipes.merged(own, given)
+        recipe = recipes.build(autoconfig.apply(known, autoconfig.choose(known, size, gpu)))
+        speed = budget.measure(recipe)
+    steps, validations = _steps(recipe, size, speed, budget.seconds)
+    if steps == _LEAST_STEPS:
+        budget.print_status(
+            f"warning: --time leaves too little time to train: the plan has {steps} steps and takes longer. "
+            "Allow more time, or validate on fewer lines."
+        )
+    steps = given.get("training", {}).get("steps", steps)
+    own["training"] = {"steps": steps, "validate_every": -(-steps // validations)}
+    return [*_own_choices(own, given, budget), *autoconfig.choose(recipes.merged(own, given), size, gpu)], speed
 
 
-def step_seconds(recipe: Recipe, train: Store, device: torch.device) -> float:
-    """Return the seconds of a training step, measured with updates of a random model on batches of this text."""
-    with preserved_torch_state():
-        torch.set_num_threads(recipe.training.threads or cores())
-        # Without warmup of dropout: its masks cost time.
-        training = replace(recipe.training, dropout_warmup_steps=0)
-        trainer = Trainer(Transformer(replace(recipe.model, vocab_size=recipe.data.vocab_size)).to(device), training)
-        batches = Batches(train, training.batch_tokens, training.seed)
-        began, done = perf_counter(), 0
-        while done < _WARMUP_BATCHES + 1 or perf_counter() - began < _MEASURED_SECONDS:
-            if done == _WARMUP_BATCHES:
-                began = perf_counter()
-            first = done * training.accumulate
-            trainer.train_step(batches[number] for number in range(first, first + training.accumulate))
-            done += 1
-        return (perf_counter() - began) / (done - _WARMUP_BATCHES)
+def _own_choices(own: Settings, given: Settings, budget: Budget) -> Iterator[Choice]:
+    seconds = budget.seconds
+    why = f"--time: {plural(round(seconds / 60), 'minute')}" if seconds >= 120 else f"--time: {seconds:.0f} seconds"
+    for section, keys in own.items():
+        for key, value in keys.items():
+            if key not in given.get(section, {}):
+                yield Choice(section, key, value, why)
 
 
 def best_shape(recipe: Recipe, size: CorpusSize, seconds: float, budget: float) -> tuple[int, int] | None:
@@ -126,24 +117,15 @@ def _relative_cost(recipe: Recipe, shape: tuple[int, int]) -> float:
     return training_flops(changed, 32, 20, 20) / training_flops(model, 32, 20, 20)
 
 
-def _steps(recipe: Recipe, size: CorpusSize, seconds: float, validation_tokens: int, budget: float) -> int:
-    """Return the steps that fit into the budget beside the validations, at most three times the usual number."""
-    per_token = seconds / min(tokens_per_step(recipe), max(size.tokens, 1))
-    validation = _GREEDY_COST * per_token * validation_tokens
-    left = budget - (_VALIDATIONS + _FINAL_VALIDATIONS) * validation
+def _steps(recipe: Recipe, size: CorpusSize, speed: Speed, budget: float) -> tuple[int, int]:
+    """Return the steps that fit into the budget beside the validations, and the number of validations.
+
+    There are at most three times the usual steps.
+    """
+    for validations in _VALIDATIONS:
+        left = budget - run_plan.pauses(recipe, speed, validations)
+        if left >= _TRAINING_SHARE * budget:
+            break
     most = _MOST_REPEATED * autoconfig.reference_tokens(size) / tokens_per_step(recipe)
-    return max(100, int(min(most, max(left, budget / 2) / seconds)))
-
-
-def _choices(
-    given: Settings, size: CorpusSize, gpu: bool, steps: int, shape: tuple[int, int] | None, budget: float
-) -> list[Choice]:
-    """Return the choices of autoconfig for this number of steps, with the budget as the reason."""
-    training = {"steps": steps, "validate_every": -(-steps // _VALIDATIONS)}
-    known = recipes.merged({"training": training}, given)
-    choices = autoconfig.choose(known, size, gpu)
-    why = f"--time: {plural(round(budget / 60), 'minute')}" if budget >= 120 else f"--time: {budget:.0f} seconds"
-    own = [Choice("training", key, value, why) for key, value in training.items()]
-    if shape is not None:
-        own += [Choice("model", key, value, why) for key, value in zip(("N", "d_model"), shape, strict=True)]
-    return own + choices
+    steps = max(_LEAST_STEPS, int(min(most, left / speed.step)))
+    return steps, validations

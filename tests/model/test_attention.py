@@ -19,6 +19,7 @@ from heedful.model.attention import (
     causal_mask,
     fast_attention,
     plain_attention,
+    softmax,
 )
 
 TOLERANCE = {"rtol": 0.0, "atol": 1e-10}
@@ -39,6 +40,21 @@ def by_loops(q: Tensor, k: Tensor, v: Tensor, may_attend: Tensor) -> tuple[Tenso
         for s, score in scores.items():
             weights[t, s] = math.exp(score - largest) / total
     return weights @ v, weights
+
+
+@pytest.mark.parametrize(("dtype", "relative"), [(torch.float64, 1e-12), (torch.float32, 1e-5), (torch.bfloat16, 2**-8)])
+@pytest.mark.parametrize("length", [1, 7, 15, 16, 17, 40])
+def test_softmax_of_short_and_long_rows(dtype: torch.dtype, relative: float, length: int) -> None:
+    scores = (5 * normal(3, 2, 4, length)).to(dtype).requires_grad_()
+    expected_scores = scores.detach().double().requires_grad_()
+    upstream = normal(3, 2, 4, length, seed=1).to(dtype)
+    expected = expected_scores.exp() / expected_scores.exp().sum(dim=-1, keepdim=True)
+    found = softmax(scores)
+    assert found.dtype == dtype
+    torch.testing.assert_close(found.double(), expected, rtol=relative, atol=1e-30)
+    found.backward(upstream)
+    expected.backward(upstream.double())
+    torch.testing.assert_close(scores.grad.double(), expected_scores.grad, rtol=0.0, atol=5 * relative)
 
 
 @pytest.mark.parametrize("masked", [False, True])

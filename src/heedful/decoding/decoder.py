@@ -13,6 +13,7 @@ from torch import Tensor
 from heedful.decoding import weights
 from heedful.decoding.projection_kernels import MakeProjection, Precision, Projection, projections
 from heedful.decoding.weights import Norm
+from heedful.model.attention import softmax
 from heedful.model.layers import DecoderLayer
 from heedful.model.transformer import Transformer
 
@@ -90,6 +91,6 @@ def attend(query_BHWK: Tensor, keys_values: Tensor, mask: Tensor) -> Tensor:
     k_BHPK, v_BHPK = keys_values.unbind()
     scores_BHWP = query_BHWK @ k_BHPK.transpose(-2, -1)
     scores_BHWP += mask
-    heads_BHWK = scores_BHWP.softmax(dim=-1) @ v_BHPK
+    heads_BHWK = softmax(scores_BHWP) @ v_BHPK
     B, H, W, K = heads_BHWK.shape
     return heads_BHWK.transpose(1, 2).reshape(B * W, H * K)

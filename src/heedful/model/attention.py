@@ -15,6 +15,7 @@ from heedful.model.mixed_precision_layers import Linear
 
 # Up to this T × S the plain formula beats the block-wise kernels on a CPU (docs/results/experiments.md).
 _LONGEST_PLAIN, _LONGEST_PLAIN_BF16 = 96 * 96, 256 * 256
+_SHORTEST_ROW = 16  # float32 numbers in an AVX-512 register
 
 
 class KeysValues(NamedTuple):
@@ -31,8 +32,20 @@ def plain_attention(
     scores_BHTS = q_BHTK @ k_BHSK.transpose(-2, -1) / math.sqrt(q_BHTK.shape[-1])
     if mask is not None:
         scores_BHTS = scores_BHTS.masked_fill(~mask, -math.inf)
-    weights_BHTS = scores_BHTS.softmax(dim=-1)
+    weights_BHTS = softmax(scores_BHTS)
     return apply_dropout(weights_BHTS, dropout) @ v_BHSK, weights_BHTS
+
+
+def softmax(scores: Tensor) -> Tensor:
+    """Return the softmax of the last axis, computed in float32 unless the scores are more precise.
+
+    On a CPU torch is five times slower for rows shorter than a vector register, so those are padded with -inf.
+    """
+    S = scores.shape[-1]
+    precise = scores.float() if scores.dtype.itemsize < 4 else scores
+    if S < _SHORTEST_ROW and scores.device.type == "cpu":
+        precise = F.pad(precise, (0, _SHORTEST_ROW - S), value=-math.inf)
+    return precise.softmax(dim=-1)[..., :S].to(scores.dtype)
 
 
 def fast_attention(

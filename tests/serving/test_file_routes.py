@@ -6,6 +6,7 @@ import asyncio
 import os
 import stat
 import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from fastapi.testclient import TestClient
 from fake_engine import UppercaseEngine
 from heedful.serving.app import create_app
 from heedful.serving.batcher import OverloadError
-from heedful.serving.file_routes import read_file_request
+from heedful.serving.file_routes import FileParser, read_file_body
 from heedful.serving.file_store import FileStore
 from heedful.serving.limits import Limits
 from heedful.serving.requests import RequestError
@@ -179,9 +180,41 @@ def test_reading_stops_at_the_limit() -> None:
     headers = [(b"content-type", b"multipart/form-data; boundary=x")]
     request = Request({"type": "http", "method": "POST", "headers": headers}, receive)
     with pytest.raises(RequestError) as caught:
-        asyncio.run(read_file_request(request, Limits(file=100_000)))
+        asyncio.run(read_file_body(request, Limits(file=100_000)))
     assert caught.value.status == 413
     assert 100 < received < 130
+
+
+def test_a_file_over_the_limit_is_rejected_before_work(
+    client: TestClient, served: ServedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(served.engine, "search", lambda *_: pytest.fail("translated"))
+    assert sent(client, "a.txt", "a\n" * 1_000 + "x" * 10_001).status_code == 400
+
+
+def test_work_for_clients_that_left_is_dropped() -> None:
+    done: list[str] = []
+    began, may_end = threading.Event(), threading.Event()
+
+    def first() -> None:
+        began.set()
+        may_end.wait(10)
+        done.append("first")
+
+    async def run() -> None:
+        with FileParser() as parser:
+            running = asyncio.create_task(parser.run(first))
+            await asyncio.to_thread(began.wait, 10)
+            left = asyncio.create_task(parser.run(done.append, "of a client that left"))
+            after = asyncio.create_task(parser.run(done.append, "last"))
+            await asyncio.sleep(0)
+            left.cancel()
+            await asyncio.gather(left, return_exceptions=True)
+            may_end.set()
+            await asyncio.gather(running, after)
+
+    asyncio.run(run())
+    assert done == ["first", "last"]
 
 
 def test_a_download_cannot_run_in_the_browser(client: TestClient) -> None:

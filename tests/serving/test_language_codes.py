@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from heedful.serving.language_codes import resolve_language
@@ -42,3 +44,16 @@ def test_either_code_finds_a_model_with_the_other() -> None:
     assert resolve_language("zh-Hans", ["zh"]) == "zh"
     assert resolve_language("zh-Hant", ["zh"]) == "zh"  # better than nothing
     assert resolve_language("pt-BR", ["pt"]) == "pt"
+
+
+def test_codes_with_underscores_are_found_by_either_spelling() -> None:
+    assert resolve_language("zh-Hant", ["zh_Hant"]) == "zh_Hant"
+    assert resolve_language("zh_hant_TW", ["zh_Hant"]) == "zh_Hant"
+
+
+def test_a_code_of_a_megabyte_takes_no_time() -> None:
+    """With every prefix tried, it would take minutes on the event loop."""
+    began = time.process_time()
+    assert resolve_language("de-" + "a-" * 500_000, KNOWN) == "de"
+    assert resolve_language("a-" * 500_000, KNOWN) == "a-" * 500_000
+    assert time.process_time() - began < 2.0

@@ -7,10 +7,11 @@ Files, suggestions and the API description have their own modules.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Mapping
+from collections.abc import AsyncIterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
@@ -24,6 +25,7 @@ from heedful.serving import openapi_schema
 from heedful.serving.access_control import Access
 from heedful.serving.access_middleware import AccessMiddleware, SecurityHeadersMiddleware
 from heedful.serving.batcher import OverloadError
+from heedful.serving.disconnects import until_disconnected
 from heedful.serving.file_routes import add_file_routes
 from heedful.serving.head_requests import HeadMiddleware
 from heedful.serving.limits import Limits
@@ -38,7 +40,7 @@ from heedful.serving.swagger import add_spec_routes
 from heedful.version import __version__
 from heedful.views.attention_page import attention_template
 
-T = TypeVar("T")
+_TEXT_THREADS = 2  # for parsing, segmentation and language detection
 _PAGE = Path(__file__).parent / "page"
 _CLIENT_DISCONNECTED = 499  # for the metrics: the client closed the connection before the response
 
@@ -52,6 +54,8 @@ def create_app(
 ) -> FastAPI:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        # Few threads: each holds the GIL for milliseconds, and the event loop waits for all of them in turn.
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_TEXT_THREADS, "text"))
         service.batcher.start()
         yield
         await service.batcher.close()
@@ -105,8 +109,7 @@ def _add_translation(app: FastAPI, service: TranslationService, metrics: Metrics
     async def translate(request: Request) -> Response:
         wanted = translate_request(await _fields(request, limits), limits)
         metrics.characters.inc(sum(map(len, wanted.texts)))
-        answer = await _until_disconnected(request, service.translate(wanted))
-        return _disconnected() if answer is None else JSONResponse(answer)
+        return JSONResponse(await until_disconnected(request, service.translate(wanted)))
 
     @app.post("/detect", openapi_extra=openapi_schema.body(openapi_schema.DETECT), responses=openapi_schema.ERRORS)
     async def detect(request: Request) -> JSONResponse:
@@ -122,8 +125,7 @@ def _add_translation(app: FastAPI, service: TranslationService, metrics: Metrics
     async def attend(request: Request) -> Response:
         fields = await _query_fields(request, limits)
         wanted, sentence = translate_request(fields, limits), sentence_number(fields)
-        page = await _until_disconnected(request, service.attend(wanted, sentence))
-        return _disconnected() if page is None else html_page(page, attention_policy)
+        return html_page(await until_disconnected(request, service.attend(wanted, sentence)), attention_policy)
 
 
 def _add_pages(app: FastAPI) -> None:
@@ -173,7 +175,7 @@ def _add_errors(app: FastAPI) -> None:
 
     @app.exception_handler(ClientDisconnect)
     async def disconnected(_: Request, __: ClientDisconnect) -> Response:
-        return _disconnected()
+        return Response(status_code=_CLIENT_DISCONNECTED)
 
     @app.exception_handler(OverloadError)
     async def overloaded(_: Request, error: OverloadError) -> JSONResponse:
@@ -199,10 +201,6 @@ def _error(status: int, message: str, headers: dict[str, str] | None = None) -> 
     return JSONResponse({"error": message}, status, headers)
 
 
-def _disconnected() -> Response:
-    return Response(status_code=_CLIENT_DISCONNECTED)
-
-
 async def _fields(request: Request, limits: Limits) -> Mapping[str, Any]:
     """Return the fields of a request. Reject it if a required API key is missing."""
     fields = await request_fields(request, limits)
@@ -216,14 +214,3 @@ async def _query_fields(request: Request, limits: Limits) -> Mapping[str, Any]:
     fields = read_fields(b"", "application/x-www-form-urlencoded", request.url.query)
     request.app.state.access.check_key(request.headers, fields)
     return fields
-
-
-async def _until_disconnected(request: Request, work: Coroutine[Any, Any, T]) -> T | None:
-    """Return the result of the work. If the client disconnects first, cancel it and return None."""
-    task, disconnect = asyncio.ensure_future(work), asyncio.ensure_future(request.receive())
-    try:
-        await asyncio.wait({task, disconnect}, return_when=asyncio.FIRST_COMPLETED)
-        return task.result() if task.done() else None
-    finally:
-        task.cancel()
-        disconnect.cancel()

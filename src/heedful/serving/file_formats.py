@@ -55,7 +55,8 @@ def read_document(text: str, extension: str, most: int) -> Document:
 
 def _plain(text: str, most: int) -> Document:
     document = Document([], [])
-    for line in _LINE.findall(text):
+    for match in _LINE.finditer(text):  # findall would hold the GIL for a whole megabyte
+        line = match[0]
         for part in split_sentences(line) if len(line) > most else [line]:
             _add(document, part)
     return document
@@ -85,7 +86,7 @@ def _add(document: Document, part: str) -> None:
 def _srt(text: str) -> Document:
     """Split subtitles. Numbers, timings and blank lines are kept; each speaker's lines in a cue form one text."""
     document = Document([], [], is_html=True, is_srt=True)
-    lines = _WHOLE_LINE.findall(text)
+    lines = [match[0] for match in _WHOLE_LINE.finditer(text)]  # findall would hold the GIL for a whole megabyte
     timings = [place for place, line in enumerate(lines) if _TIMING.match(line)]
     if not timings:
         raise RequestError(

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import PurePath
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 from urllib.parse import quote
 
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect
 
 from heedful.serving.batcher import OverloadError
+from heedful.serving.disconnects import until_disconnected
 from heedful.serving.file_formats import EXTENSIONS, Document, read_document
 from heedful.serving.file_store import FileStore
 from heedful.serving.limits import Limits
-from heedful.serving.multipart import parse_multipart
+from heedful.serving.multipart import Part, parse_multipart
 from heedful.serving.openapi_schema import ERRORS, FILE, multipart
 from heedful.serving.requests import RequestError, TranslateRequest, missing
 from heedful.serving.service import AUTO, TranslationService
 
+P = ParamSpec("P")
+T = TypeVar("T")
 _FIELDS_BYTES = 20_000  # of a form, without its file
 _MOST_PARTS = 11  # of a form: its fields and one file
 _TOKENS_PER_CHARACTER = 5  # at most: four bytes, and a border of words
@@ -41,24 +45,48 @@ class FileRequest(NamedTuple):
         return PurePath(self.name).suffix.lower()
 
 
+class FileParser:
+    """One thread for the work on files, because a megabyte takes a second.
+
+    With a thread per file, requests of other clients would wait for the GIL. A context manager.
+    """
+
+    def __enter__(self) -> FileParser:
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="files")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._thread.shutdown(cancel_futures=True)
+
+    async def run(self, work: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
+        """Run the work when its turn comes. If the caller is cancelled before that, it never runs."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, partial(work, *given, **named))
+
+
 def add_file_routes(app: FastAPI, service: TranslationService) -> None:
     """Add POST /translate_file and GET /download_file/<name>."""
-    store = FileStore(service.limits)
+    store, parser = FileStore(service.limits), FileParser()
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        with store:
+        with store, parser:
             yield
 
     routes = APIRouter(lifespan=lifespan)
 
     @routes.post("/translate_file", openapi_extra=multipart(FILE), responses=ERRORS)
     async def translate_file(request: Request) -> JSONResponse:
-        asked = await read_file_request(request, service.limits)
-        with store.place(len(asked.content)):
-            translation = await _translated(request, service, asked)
-            name = await store.add(translation.encode("utf-8"), _download_name(asked))
+        body = await read_file_body(request, service.limits)
+        name = await until_disconnected(request, stored_translation(request, body))
         return JSONResponse({"translatedFileUrl": str(request.url_for("download_file", name=name))})
+
+    async def stored_translation(request: Request, body: bytes) -> str:
+        """Return the download name of the translation."""
+        parts = await parser.run(parse_multipart, body, request.headers.get("content-type", ""), _MOST_PARTS)
+        asked = _file_request(request, parts, service.limits)
+        with store.place(len(asked.content)):
+            translation = await _translated(parser, service, asked)
+            return await store.add(translation, _download_name(asked))
 
     @routes.get("/download_file/{name}", name="download_file", response_class=Response)
     async def download_file(name: str) -> Response:
@@ -76,9 +104,9 @@ def add_file_routes(app: FastAPI, service: TranslationService) -> None:
     app.include_router(routes)
 
 
-async def read_file_request(request: Request, limits: Limits) -> FileRequest:
+async def read_file_body(request: Request, limits: Limits) -> bytes:
     """Read the form. Its bytes are counted while they arrive, and reading stops at the limit."""
-    too_large = RequestError(f"The file is larger than {limits.file:,} bytes, the limit of this server.", 413)
+    too_large = _too_large(limits)
     most = limits.file + _FIELDS_BYTES
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and int(declared[:18]) > most:
@@ -93,7 +121,15 @@ async def read_file_request(request: Request, limits: Limits) -> FileRequest:
         body += chunk
         if len(body) > most:
             raise too_large
-    parts = await asyncio.to_thread(parse_multipart, bytes(body), content_type, _MOST_PARTS)
+    return bytes(body)
+
+
+def _too_large(limits: Limits) -> RequestError:
+    return RequestError(f"The file is larger than {limits.file:,} bytes, the limit of this server.", 413)
+
+
+def _file_request(request: Request, parts: Sequence[Part], limits: Limits) -> FileRequest:
+    """Return the file and the languages. Reject the request if a required API key is missing."""
     fields = {part.name: bytes(part.content).decode("utf-8", "replace") for part in parts if part.filename is None}
     request.app.state.access.check_key(request.headers, {**request.query_params, **fields})
     files = [part for part in parts if part.filename is not None]
@@ -103,7 +139,7 @@ async def read_file_request(request: Request, limits: Limits) -> FileRequest:
         raise missing("file")
     file = files[0]
     if len(file.content) > limits.file:
-        raise too_large
+        raise _too_large(limits)
     for name in ("source", "target"):
         if not fields.get(name):
             raise missing(name)
@@ -118,22 +154,25 @@ def _checked(asked: FileRequest) -> FileRequest:
     return asked
 
 
-async def _translated(request: Request, service: TranslationService, asked: FileRequest) -> str:
+async def _translated(parser: FileParser, service: TranslationService, asked: FileRequest) -> bytes:
     """Translate the file in small requests, so that other clients are served in between."""
-    limits = service.limits
-    most = min(limits.characters, max(1, limits.tokens // _TOKENS_PER_CHARACTER))
-    document = await asyncio.to_thread(read_document, _decoded(asked), asked.extension, most)
+    document, requests = await parser.run(_read, asked, service.limits)
     translations: list[str] = []
     source = asked.source
-    for texts in _requests(document, limits, most):
-        if await request.is_disconnected():
-            raise ClientDisconnect
+    for texts in requests:
         part = TranslateRequest(texts, True, source, asked.target, "html" if document.is_html else "text", 0)
         answer = await _patiently(service, part, is_first=not translations)
         translations += answer["translatedText"]
         if source == AUTO and texts:  # the language is detected from the beginning of the file
             source = answer["detectedLanguage"][0]["language"]
-    return await asyncio.to_thread(document.filled, translations)
+    return await parser.run(lambda: document.filled(translations).encode("utf-8"))
+
+
+def _read(asked: FileRequest, limits: Limits) -> tuple[Document, list[list[str]]]:
+    """Return the document, and its texts grouped into requests. A document over a limit is rejected as a whole."""
+    most = min(limits.characters, max(1, limits.tokens // _TOKENS_PER_CHARACTER))
+    document = read_document(_decoded(asked), asked.extension, most)
+    return document, list(_requests(document, limits, most))
 
 
 def _decoded(asked: FileRequest) -> str:

@@ -14,9 +14,11 @@ def resolve_language(code: str, known: Collection[str]) -> str:
 
     `de-DE` finds `de`, `pt-BR` finds `pt-BR` before `pt`. A code that matches nothing is returned in lower case.
     """
-    by_lower = {one.lower(): one for one in known}
+    by_lower = {one.lower().replace("_", "-"): one for one in known}
     wanted = code.strip().lower()
-    subtags = wanted.replace("_", "-").split("-")
+    # No prefix with more subtags than every known code can match; without this bound, time would be quadratic.
+    most = max(one.count("-") for one in (*by_lower, *_OTHER_CODE)) + 1
+    subtags = wanted.replace("_", "-").split("-", most)[:most]
     for length in range(len(subtags), 0, -1):
         prefix = "-".join(subtags[:length])
         for candidate in (prefix, _OTHER_CODE.get(prefix, prefix)):

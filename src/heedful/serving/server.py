@@ -7,6 +7,7 @@ import errno
 import json
 import signal
 import socket
+import sys
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
@@ -23,6 +24,7 @@ from heedful.serving.strict_http import StrictConnection, is_chunked
 
 _GRACE = 0.3  # seconds after the stop signal in which new requests are still answered
 _LINGER = 1.0  # seconds for a rejected client to read the response
+_SWITCH_SECONDS = 0.001  # the event loop waits this long for the GIL for each other thread (Python: 0.005)
 _CLOSE = (b"connection", b"close")
 
 
@@ -204,8 +206,11 @@ def run(app: ASGIApp, listener: socket.socket, limits: Limits, ready: Callable[[
     previous: dict[signal.Signals, Any] = {
         one: signal.signal(one, lambda *_: None) for one in (signal.SIGTERM, signal.SIGINT)
     }
+    switch_interval = sys.getswitchinterval()
+    sys.setswitchinterval(_SWITCH_SECONDS)
     try:
         _Server(config, ready).run(sockets=[listener])
     finally:
+        sys.setswitchinterval(switch_interval)
         for one, handler in previous.items():
             signal.signal(one, handler)

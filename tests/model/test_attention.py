@@ -42,7 +42,9 @@ def by_loops(q: Tensor, k: Tensor, v: Tensor, may_attend: Tensor) -> tuple[Tenso
     return weights @ v, weights
 
 
-@pytest.mark.parametrize(("dtype", "relative"), [(torch.float64, 1e-12), (torch.float32, 1e-5), (torch.bfloat16, 2**-8)])
+@pytest.mark.parametrize(
+    ("dtype", "relative"), [(torch.float64, 1e-12), (torch.float32, 1e-5), (torch.bfloat16, 2**-8)]
+)
 @pytest.mark.parametrize("length", [1, 7, 15, 16, 17, 40])
 def test_softmax_of_short_and_long_rows(dtype: torch.dtype, relative: float, length: int) -> None:
     scores = (5 * normal(3, 2, 4, length)).to(dtype).requires_grad_()

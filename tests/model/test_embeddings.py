@@ -71,7 +71,7 @@ def test_learned_positions_are_added_and_end() -> None:
     assert embedding.positions_TD is not None
     expected = math.sqrt(12) * embedding.weight_VD[IDS] + embedding.positions_TD
     torch.testing.assert_close(embedding(IDS), expected, rtol=0.0, atol=1e-12)
-    with pytest.raises(ValueError, match="length 5 exceeds the 4 learned"):
+    with pytest.raises(ValueError, match="5 tokens exceeds the 4 learned positions"):
         embedding(torch.cat([IDS, IDS], dim=1)[:, :5])
 
 

@@ -1,8 +1,8 @@
 """Keep freed memory in the process instead of returning it to the kernel.
 
 glibc returns every large tensor to the kernel when it is freed, and the next step page-faults it in again, page by
-page. Keeping the memory makes a training step on a CPU 20-35% faster; the process grows larger than its tensors,
-because the heap is fragmented (docs/results/memory.md).
+page. Keeping the memory makes a training step on a CPU 20–35% faster, but fragmentation makes the process larger
+than its tensors (docs/results/memory.md).
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ from heedful.errors import MachineError, UsageError, cause
 from heedful.locks import take_lock
 
 _UNFINISHED = ".unfinished-"
-_MARKER = ".written-by-heedful"  # an empty file, locked while its workspace is in use
-_REPLACED = "replaced"  # the old version between two renames, where names cannot be exchanged
+_MARKER = ".written-by-heedful"  # an empty file, locked while the workspace is in use
+_REPLACED = "replaced"  # the old version between two renames, on systems without an atomic exchange
 DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
 # Errors in the path itself, which the user must change.
 _NAME_ERRORS = {
@@ -109,16 +109,16 @@ def new_file(path: Path, needed: int | None = None) -> Iterator[Path]:
     path = Path(os.path.abspath(path))
     if path.is_symlink():
         raise UsageError(f"{path} is a symbolic link, which heedful does not replace. Pass the file itself.")
-    if path.exists() and not path.is_file():  # renaming would replace a pipe or a device
+    if path.exists() and not path.is_file():  # renaming would replace a pipe or device
         raise UsageError(f"{path} is not a plain file, and heedful replaces only plain files. Choose another name.")
     with disk_errors(path, needed), _workspace(path) as space:
         beside = space / path.name
         old = path.stat() if path.is_file() else None
-        if old is not None:  # a private file stays private, while it is written too
+        if old is not None:  # a private file must stay private, also while it is written
             os.close(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         yield beside
         if old is not None:
-            with suppress(PermissionError):  # only root gives files away
+            with suppress(PermissionError):  # only root may change the owner
                 os.chown(beside, old.st_uid, old.st_gid)
             beside.chmod(stat.S_IMODE(old.st_mode))
         flush(beside)
@@ -138,7 +138,7 @@ def write_durably(path: Path, content: bytes) -> None:
 def _workspace(final: Path) -> Iterator[Path]:
     """Yield a hidden directory next to `final` that no other process uses.
 
-    Its marker tells its leftovers from a user's files, and is locked as long as somebody writes here.
+    Its marker distinguishes leftovers from a user's files and is locked while a process writes here.
     """
     space = final.parent / f"{_UNFINISHED}{final.name}"
     descriptor, keep = _take_workspace(space, final)
@@ -150,14 +150,14 @@ def _workspace(final: Path) -> Iterator[Path]:
 
 
 def _take_workspace(space: Path, final: Path) -> tuple[int, bool]:
-    """Make the workspace or take over that of a dead process: the lock on its marker, and whether it stays at the end.
+    """Create the workspace, or take over that of a dead process. Return the marker's lock and whether to keep it.
 
-    An empty directory may be the user's: it is used, but not removed.
+    An empty directory may be the user's, so it is used but not removed.
     """
     while True:
         held: set[str] | None = None
-        is_new = _make(space)  # outside the block below: where the parent is missing there is nothing to try again
-        with suppress(FileNotFoundError):  # the process that had it has just removed it: try again
+        is_new = _make(space)  # outside the block below: if the parent is missing, retrying is pointless
+        with suppress(FileNotFoundError):  # its process has just removed it: try again
             if not is_new:
                 held = _names_in(space)  # listed once: another process may add or remove its marker at any moment
             if held and _MARKER not in held:
@@ -169,7 +169,7 @@ def _take_workspace(space: Path, final: Path) -> tuple[int, bool]:
 
 
 def _make(space: Path) -> bool:
-    """Make a directory. Return whether it is new."""
+    """Create a directory. Return whether it is new."""
     try:
         space.mkdir()
     except FileExistsError:
@@ -178,12 +178,12 @@ def _make(space: Path) -> bool:
 
 
 def _names_in(space: Path) -> set[str]:
-    """The names in a directory; what is not a directory, or a link to one, holds itself."""
+    """Return the names in a directory; for a file or a link, its own name."""
     return set(os.listdir(space)) if stat.S_ISDIR(space.lstat().st_mode) else {space.name}
 
 
 def _clear(space: Path, final: Path) -> None:
-    """Put back what was about to be replaced, and remove the rest but the marker."""
+    """Put back what was about to be replaced, and remove everything else except the marker."""
     if (space / _REPLACED).exists() and not os.path.lexists(final):
         os.rename(space / _REPLACED, final)
     for path in space.iterdir():
@@ -194,7 +194,7 @@ def _clear(space: Path, final: Path) -> None:
 
 
 def _remove(space: Path, final: Path, descriptor: int, keep: bool = False) -> None:
-    """Remove a workspace whose lock we have; the marker last, for the process may be killed here too."""
+    """Remove a workspace that we have locked; the marker last, because the process may be killed here too."""
     try:
         if space.exists():
             _clear(space, final)
@@ -207,7 +207,7 @@ def _remove(space: Path, final: Path, descriptor: int, keep: bool = False) -> No
 
 
 def _is_workspace(space: Path) -> bool:
-    """Whether `_workspace` made this directory."""
+    """Return whether `_workspace` created this directory."""
     marker = space / _MARKER
     return not space.is_symlink() and marker.is_file() and not marker.is_symlink()
 

@@ -47,7 +47,7 @@ def _one_of(config: object, section: str, name: str, allowed: tuple[str, ...]) -
 
 @dataclass(frozen=True)
 class DataConfig:
-    """[data]: the training text and how it is filtered."""
+    """The training text and how it is filtered: the [data] section of a recipe."""
 
     builtin: bool = False  # train on the built-in English-German corpus instead of files
     builtin_pairs: int = 100_000  # sentence pairs taken from the built-in corpus
@@ -56,14 +56,14 @@ class DataConfig:
     valid_source: tuple[str, ...] = ()  # validation files, source side
     valid_target: tuple[str, ...] = ()  # validation files, target side
     held_out: int = 0  # without validation files: training pairs held out for validation; 0: chosen for the corpus
-    source_language: str = ""  # language code such as "en"; found in file names or text unless set
+    source_language: str = ""  # language code such as "en"; if empty, detected from file names or text
     target_language: str = ""  # language code such as "de"
-    tokenizer: str = ""  # path of a SentencePiece model to use instead of training one
-    vocab_size: int = 37_000  # size of the shared vocabulary in tokens; lowered for a small corpus
+    tokenizer: str = ""  # SentencePiece model to use instead of training a tokenizer
+    vocab_size: int = 37_000  # size of the shared vocabulary in tokens; reduced for a small corpus
     bpe_dropout: float = 0.0  # probability of skipping a BPE merge in training; 0: off, as in the paper
     max_length: int = 256  # maximum tokens per side, including EOS; longer pairs are dropped
     max_ratio: float = 4.0  # maximum length ratio of the two sides in tokens; other pairs are dropped
-    lowercase: bool = False  # lowercase both sides, in training and in translation
+    lowercase: bool = False  # lowercase both sides, in training and translation
 
     def __post_init__(self) -> None:
         _at_least(self, "data", 2, "max_length")
@@ -120,7 +120,7 @@ class ModelConfig:
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """[training]: section 5."""
+    """The training settings: the [training] section of a recipe (section 5 of the paper)."""
 
     steps: int = 100_000  # optimizer updates
     seed: int = 1  # random seed for weights, batch order and dropout
@@ -129,23 +129,23 @@ class TrainingConfig:
     optimizer: str = "adam"  # "adam", as in the paper, or "muon"
     warmup_steps: int = 4_000  # steps until the learning rate peaks, Eq. 3
     learning_rate: float = 1.0  # factor on the paper's schedule, Eq. 3
-    cooldown_steps: int = 0  # last steps, with a linear decay to 0; 0: none, as in the paper
+    cooldown_steps: int = 0  # final steps of linear decay to 0; 0: none, as in the paper
     dropout_warmup_steps: int = 0  # first steps, over which dropout and bpe_dropout rise from 0; 0: none
-    bidirectional_steps: int = 0  # first steps, with every other batch reversed (target → source); 0: none
+    bidirectional_steps: int = 0  # first steps, in which every other batch is reversed (target → source); 0: none
     label_smoothing: float = 0.1  # probability spread over the vocabulary, section 5.4
-    clip_norm: float = 0.0  # largest gradient norm; 0: no clipping, as in the paper
-    precision: str = "auto"  # of activations: "auto" (bf16 where supported natively), "fp32", "bf16", "fp16"
+    clip_norm: float = 0.0  # maximum gradient norm; 0: no clipping, as in the paper
+    precision: str = "auto"  # data type of activations: "auto" (bf16 if supported natively), "fp32", "bf16" or "fp16"
     checkpoint_activations: bool = False  # recompute layers in the backward pass: less memory, same result
-    non_finite: str = "stop"  # "stop" or "skip" when the loss or a gradient is not finite
+    non_finite: str = "stop"  # if the loss or a gradient is not finite: "stop" the run or "skip" the update
     log_every: int = 10  # steps between log lines
     validate_every: int = 1_000  # steps between validations
     save_every: int = 1_000  # steps between checkpoints
     keep: int = 0  # checkpoints kept; 0: as many as `average`, at least 2
     average: int = 5  # checkpoints averaged into the final model
-    select_final: bool = False  # final model: average, last or best checkpoint, chosen on the validation text
+    select_final: bool = False  # choose the average, last or best checkpoint as final model, by validation BLEU
     patience: int = 0  # early stopping: validations without improvement; 0: off
     threads: int = 0  # CPU threads; 0: all cores
-    init: str = ""  # MODEL to fine-tune: its weights, shape and tokenizer
+    init: str = ""  # MODEL to fine-tune, with its shape and tokenizer
 
     def __post_init__(self) -> None:
         one = ("steps", "batch_tokens", "accumulate", "warmup_steps", "log_every")
@@ -169,7 +169,7 @@ class TrainingConfig:
 
 @dataclass(frozen=True)
 class DecodingConfig:
-    """[decoding]: section 6.1."""
+    """The search settings: the [decoding] section of a recipe (section 6.1 of the paper)."""
 
     beam: int = 4  # beam width; 1 is greedy search
     alpha: float = 0.6  # length penalty: scores are divided by ((5 + |Y|) / 6) ** alpha

@@ -33,7 +33,7 @@ def rough_duration(seconds: float) -> str:
 
 
 def shell_command(*arguments: str | Path) -> str:
-    """Return a heedful command to paste into a shell, with the program as it was started and relative paths."""
+    """Return a command to paste into a shell, with relative paths and the program as it was started."""
     called = Path(os.path.relpath(sys.argv[0]))
     # A program outside PATH is given with its path; `python -m heedful` and other callers are not.
     program = str(called) if called.name == "heedful" and not shutil.which("heedful") else "heedful"

@@ -23,7 +23,7 @@ def take_lock(path: Path) -> int | None:
         except BaseException:
             os.close(descriptor)
             raise
-        # The process that held the lock may have removed the file meanwhile: then this lock protects nothing.
+        # The previous holder may have removed the file in the meantime: then this lock protects nothing.
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(descriptor), os.stat(path, follow_symlinks=False)):
                 return descriptor

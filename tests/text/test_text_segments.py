@@ -30,7 +30,7 @@ def test_a_text_of_its_own_segments_is_the_text(text: str, sentence_per_line: bo
     found = segmented(text, sentence_per_line=sentence_per_line)
     assert found.join(texts(found)) == text
     assert all(one == one.strip() != "" for one in texts(found))
-    assert len(found.joints) == len(found.segments) + 1
+    assert len(found.separators) == len(found.segments) + 1
 
 
 @given(TEXT, st.integers(2, 12), st.booleans())

@@ -46,7 +46,7 @@ def compare(arguments: argparse.Namespace) -> None:
 
 
 def _require_page(out: Path, arguments: argparse.Namespace) -> None:
-    """Check before the work, not after it."""
+    """Raise UsageError for an invalid --out before any model is loaded."""
     if arguments.json:
         raise UsageError("--out and --json cannot be combined. Pass only one of them.")
     if out.suffix != ".html":
@@ -85,7 +85,7 @@ def _sentence(pair: SentencePair) -> Iterator[str]:
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Columns as wide as their widest cell; the first one to the left, figures to the right."""
+    """Align the columns: the first one left, numbers right."""
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
     for first, *rest in (head, *rows):
         cells = (cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True))

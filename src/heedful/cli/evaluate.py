@@ -89,7 +89,7 @@ def _outputs(
 
 
 def _warn_of_languages(text: TextFacts, sources: Sequence[str], references: Sequence[str]) -> None:
-    """Warn of a file in another language than the model's: its score would mean nothing."""
+    """Warn if a file is not in the model's language, because its score would be meaningless."""
     for option, stated, lines in (
         ("--source", text.source_language, sources),
         ("--reference", text.target_language, references),

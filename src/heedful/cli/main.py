@@ -39,7 +39,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _require_equals_sign(arguments: Sequence[str]) -> None:
-    """Raise for `--set training.steps 5`, in which argparse would take 5 for a recipe."""
+    """Raise for `--set training.steps 5`, in which argparse would read 5 as a recipe."""
     for option, name, value in zip(arguments, arguments[1:], arguments[2:], strict=False):
         if option == "--set" and "=" not in name and not value.startswith("-"):
             raise UsageError(f"--set {name} has no value. Write --set {name}={value}.")
@@ -79,7 +79,7 @@ def run(parsed: argparse.Namespace) -> None:
 
 
 class _Formatter(logging.Formatter):
-    """Writes `warning: …`, as training does."""
+    """Formats log records as `warning: …`, like training."""
 
     def format(self, record: logging.LogRecord) -> str:
         return f"{record.levelname.lower()}: {super().format(record)}"

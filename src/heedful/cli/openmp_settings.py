@@ -6,7 +6,7 @@ from collections.abc import MutableMapping
 
 _COMMANDS = ("compare", "demo", "evaluate", "lab", "train", "translate")
 _WAITING = ("GOMP_SPINCOUNT", "KMP_BLOCKTIME", "KMP_LIBRARY", "OMP_WAIT_POLICY")
-# Long enough to bridge the gap between two parallel regions, shorter than another process's time slice.
+# Long enough to bridge the gap between two parallel regions, and shorter than the time slice of another process.
 # Decoding single sentences, as `serve` does, has longer gaps: there no count is fast on both an idle and a busy
 # machine (docs/results/performance.md).
 _SPIN_COUNT = 4_000

@@ -1,4 +1,4 @@
-"""Where a command may write a file that the user names."""
+"""Checks of the output path that a user gives."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from heedful.storage.run_directory import RunDirectory
 
 
 def require_not_in_a_model(path: Path, option: str = "--output") -> None:
-    """Raise UsageError if a file at `path` would replace a file of a model or run, or make a model an edited one."""
+    """Raise UsageError if writing `path` would replace a file of a model or run, or modify a model directory."""
     directory = path.parent.resolve()
     if (directory / MANIFEST).exists():
         raise UsageError(f"{option} {path} is inside {path.parent}, a model or checkpoint. Choose another path.")
@@ -22,7 +22,7 @@ def require_not_in_a_model(path: Path, option: str = "--output") -> None:
 
 
 def _is_users(path: Path, run: Path) -> bool:
-    """Return whether the user may write here: next to a run's own entries, any file; elsewhere, only new ones."""
+    """Return whether the user may write here: any file next to a run's own entries, elsewhere only new ones."""
     if not is_ours(run):
         return not os.path.lexists(path)
     entry = path.relative_to(run).parts[0]

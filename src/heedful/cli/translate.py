@@ -51,7 +51,7 @@ def translate(arguments: argparse.Namespace) -> None:
     inputs = () if arguments.input is None else (arguments.input,)
     with output(arguments.output, *inputs) as stream:
         for number, line, result in translated(translator, lines, chunk_lines, **search):
-            if number == 1 and arguments.engine == "auto":  # not before what may be wrong with the input is said
+            if number == 1 and arguments.engine == "auto":  # only now, so that input errors are reported first
                 print(choice, file=sys.stderr)
             stream.write(render(number, line, result, arguments))
             if number % chunk_lines == 0:
@@ -59,7 +59,7 @@ def translate(arguments: argparse.Namespace) -> None:
 
 
 def _needs(arguments: argparse.Namespace) -> str:
-    """Return the option that only heedful's own search can serve; scores are ranked by the paper's length penalty."""
+    """Return the option that requires heedful's own search; scores use the paper's length penalty."""
     wanted = {"--scores": arguments.scores, "--n-best": arguments.n_best, "--format jsonl": arguments.format == "jsonl"}
     return next((option for option, given in wanted.items() if given), "")
 
@@ -84,7 +84,7 @@ def translated(
 
 
 def _on_one_line(result: Translation) -> Translation:
-    """Replace carriage returns, which `translate` keeps, by spaces."""
+    """Replace carriage returns, which `translate` keeps, with spaces."""
     others = tuple(replace(other, text=one_line(other.text)) for other in result.alternatives)
     return replace(result, text=one_line(result.text), alternatives=others)
 
@@ -101,16 +101,16 @@ def render(number: int, line: str, result: Translation, arguments: argparse.Name
     if arguments.n_best:
         found += [found[-1]] * (
             wanted - len(found)
-        )  # an empty line has one translation, but K lines per source are promised
+        )  # an empty line has one translation, but the output has K lines per source
         return "".join(f"{number}\t{other.score:.6f}\t{other.text}\n" for other in found)
     return f"{result.score:.6f}\t{result.text}\n" if arguments.scores else f"{result.text}\n"
 
 
 @contextlib.contextmanager
 def output(name: str | None, *inputs: str) -> Iterator[TextIO]:
-    """Open standard output, or a file that appears when it is complete.
+    """Open standard output, or a file that appears once it is complete.
 
-    The inputs, which are standard input where none are given, are never overwritten.
+    The inputs (standard input if none are given) are never overwritten.
     """
     if name is None:
         yield sys.stdout
@@ -135,7 +135,7 @@ def output(name: str | None, *inputs: str) -> Iterator[TextIO]:
 
 
 def _open(path: Path) -> TextIO:
-    """Open a file for writing; gzip compresses it if its name ends in .gz, as readers of such a name expect."""
+    """Open a file for writing, compressed if its name ends in .gz."""
     if path.suffix != ".gz":
         return path.open("w", encoding="utf-8", newline="\n")
     compressed = gzip.GzipFile(path, "wb", mtime=0)  # the same bytes every time
@@ -147,7 +147,7 @@ def _is_one_of(path: Path, names: tuple[str, ...]) -> bool:
 
 
 def _is_standard_input(path: Path) -> bool:
-    """Whether standard input is read from this file (`< FILE`)."""
+    """Return whether standard input is read from this file (`< FILE`)."""
     try:
         return os.path.samestat(path.stat(), os.fstat(sys.stdin.fileno()))
     except (OSError, ValueError, AttributeError):  # closed, or not a file at all

@@ -60,9 +60,9 @@ class Batches:
     def __init__(
         self, store: Store, batch_tokens: int, seed: int, resegment: Resegment | None = None, bidirectional: int = 0
     ) -> None:
-        """`resegment` samples another segmentation of the sentences (BPE-dropout), after batches are cut.
+        """Cut the batches. `resegment` then samples another segmentation of their sentences (BPE-dropout).
 
-        Every other one of the first `bidirectional` batches is reversed: target to source.
+        Every other one of the first `bidirectional` batches is reversed (target to source).
         """
         self._store = store
         self._seed = seed
@@ -99,16 +99,16 @@ class Batches:
         return reversed_batch(batch) if number < self._bidirectional and number % 2 else batch
 
     def tokens(self, number: int) -> int:
-        """Return the target tokens of a batch without reading it."""
+        """Return the number of target tokens of a batch without reading its sentences."""
         return int(self._shapes.tokens_N[self._place(number)[1]])
 
     def padding(self) -> float:
-        """Return the share of padding on both sides, which is the same in every epoch."""
+        """Return the fraction of padding on both sides, which is the same in every epoch."""
         pairs, source, target, _ = self._shapes
         return 1 - self._store.buckets.tokens / int((pairs * (source + target)).sum())
 
     def worst(self) -> Batch:
-        """Return the batch that needs most memory: the one with the most padded target positions."""
+        """Return the batch that needs the most memory: the one with the most padded target positions."""
         pairs_N, source_N, target_N, _ = self._shapes
         padded_N, reversed_N = pairs_N * target_N, pairs_N * source_N
         is_reversed = bool(self._bidirectional) and reversed_N.max() > padded_N.max()
@@ -167,7 +167,7 @@ def shift_right(target_BT: Tensor) -> Tensor:
     """Return the decoder's input: the start token, then the target without its end token (section 3.1)."""
     shifted_BT = torch.full_like(target_BT, BOS)
     shifted_BT[:, 1:] = target_BT[:, :-1]
-    # In shorter rows the shift moves the end token into the padding: it is padding too.
+    # In shorter rows the shift moves the end token into the padding, where it counts as padding.
     shifted_BT[target_BT == PAD] = PAD
     return shifted_BT
 

@@ -58,8 +58,8 @@ class Shapes(NamedTuple):
 def length_buckets(chunks: Iterable[Chunk]) -> LengthBuckets:
     """Return the buckets of a corpus, sorted by target length and then by source length.
 
-    Source lengths rise within one target length and fall within the next, so neighbours stay similar across the
-    border too.
+    Source lengths rise within one target length and fall within the next, so that neighbours also stay similar where
+    the target length changes.
     """
     every, counts = np.zeros(0, np.int64), np.zeros(0, np.int64)
     for source, target in chunks:

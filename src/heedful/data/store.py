@@ -35,7 +35,7 @@ _MOST_JSON = 1_000_000  # bytes of store.json
 _DESCRIPTION = {"format_version", "dtype", "report", "facts"}  # keys of store.json
 _CHUNK = 10_000  # pairs tokenized together
 _ORDERED_TOGETHER = 500_000  # pairs sorted by length at a time
-# A line with more characters per allowed token than this is too long in any case, and is not tokenized.
+# A line with more characters per allowed token is always too long, and is not tokenized.
 _MOST_CHARACTERS_PER_TOKEN = 64
 
 
@@ -109,13 +109,13 @@ class Store:
 
 
 def is_store(directory: Path) -> bool:
-    """Return whether the directory holds a store's files and nothing else: only then may a new store replace it."""
+    """Return whether the directory has only the files of a store, so that a new store may replace it."""
     complete = holds_only(directory, _FILES) and len(list(directory.iterdir())) == len(_FILES)
     return complete and _description(directory).keys() == _DESCRIPTION
 
 
 def facts_of(directory: Path) -> dict[str, str]:
-    """Return the facts that a store was written with, or nothing if there is no store."""
+    """Return the facts that a store was written with; empty if there is no store."""
     facts = _description(directory).get("facts")
     return facts if isinstance(facts, dict) else {}
 
@@ -142,7 +142,7 @@ def write_store(
     facts: dict[str, str],
     threads: int = 1,
 ) -> Store:
-    """Tokenize pairs into a new store, in constant memory. `facts` are kept with it (digests, for example)."""
+    """Tokenize pairs into a new store, in constant memory. `facts`, such as digests, are stored with it."""
     dtype = np.dtype(np.uint16 if tokenizer.vocab_size <= 2**16 else np.uint32)
     report = FilterReport()
     with new_directory(directory, replaces=is_store) as unfinished:

@@ -35,9 +35,9 @@ def bucket_boundaries(buckets: LengthBuckets, batch_tokens: int) -> Numbers:
 
 
 def batches_by_length(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
-    """Yield the indices of all items in batches, longest first, so that memory runs out at once or never."""
+    """Yield the indices of all items in batches, longest first: if memory runs out, it does so at once."""
     longest_first = sorted(range(len(lengths)), key=lambda index: lengths[index])[::-1]
     starts = batch_boundaries([lengths[index] for index in longest_first], [1] * len(lengths), batch_tokens)
     for begin, end in pairwise(starts):
-        if begin < end:  # there is no batch without items
+        if begin < end:  # skip the empty batch of an empty sequence
             yield longest_first[begin:end][::-1]

@@ -10,18 +10,18 @@ from torch import Tensor
 from heedful.decoding.decoder import SearchDecoder
 from heedful.model.transformer import Memory
 
-_MORE = 1.25  # capacity over the number of sentences, so that not every new one copies the cache
+_MORE = 1.25  # spare capacity for sentences, so that not every new one copies the cache
 
 
 class DecoderCache:
     """Decoder state of B sentences with W hypotheses each. Rows are sentence-major, B·W of them.
 
-    Keys and values never move. Each step adds W places to every sentence. A mask holds which of the P places lie on
-    the path of a hypothesis, and only the mask follows the search. The W hypotheses of a sentence are W queries to all
-    of its places: more products than needed, but far fewer bytes moved. A sentence may enter while others are in
-    progress, also in the row of a finished one: earlier places are not on its paths.
+    Keys and values never move. Each step appends W slots to every sentence. A mask marks which of the P slots belong
+    to a hypothesis, and only the mask changes when hypotheses are reordered. The W hypotheses of a sentence are W
+    queries to all of its slots: more products than needed, but far fewer bytes moved. A sentence may enter while others
+    are in progress, also in the row of a finished one, because its mask excludes all earlier slots.
 
-    Keys and values have capacity for more rows and places than are used; the used part is a view.
+    Keys and values have capacity for more rows and slots than are used; the used part is a view.
     """
 
     def __init__(self, decoder: SearchDecoder, beam: int) -> None:
@@ -29,7 +29,7 @@ class DecoderCache:
         self._beam = beam
         self._sentences = 0  # B
         self._longest = 0  # S, tokens of the longest source
-        self._first = 0  # steps `first` to `end` - 1 have places that are used
+        self._first = 0  # steps `first` to `end` - 1 have slots in use
         self._end = 0
         self._memory: list[Tensor] = []  # keys and values of the encoder's output, per layer: 2×B×H×S×K
         self._past: list[Tensor] = []  # keys and values of generated tokens: 2×B×H×P×K
@@ -39,7 +39,7 @@ class DecoderCache:
 
     @property
     def length(self) -> int:
-        """Number of steps whose places are used."""
+        """The number of steps whose slots are in use."""
         return self._end - self._first
 
     def admit(self, memory: Memory, rows: list[int]) -> None:
@@ -51,7 +51,7 @@ class DecoderCache:
         self._make_room(states)
         index = torch.tensor(rows, device=states.device)
         for layer, kept, past in zip(self._decoder.layers, self._memory, self._past, strict=True):
-            # What an earlier sentence left behind has weight 0, but 0 times infinity is not 0.
+            # Values left by an earlier sentence get weight 0, but 0 times infinity is not 0.
             kept[:, index] = 0.0
             past[:, index] = 0.0
             kept[:, :, :, :S].index_copy_(1, index, layer.memory(states))
@@ -88,7 +88,7 @@ class DecoderCache:
             self._path_BWP = self._path_BWP.gather(1, origins_BW[:, :, None].expand_as(self._path_BWP))
 
     def narrow(self, steps: int, longest: int) -> None:
-        """Drop places before the last `steps` steps, and source positions after `longest`: no sentence needs them."""
+        """Drop slots before the last `steps` steps and source positions after `longest`; no sentence needs them."""
         first = self._end - steps
         self._path_BWP = self._path_BWP[:, :, (first - self._first) * self._beam :]
         self._first, self._longest = first, longest
@@ -103,7 +103,7 @@ class DecoderCache:
         self._sentences = len(rows)
 
     def _lengthen_paths(self, x_RD: Tensor) -> None:
-        """Add the place of its newest token to every path, and make room for it."""
+        """Add the slot of its newest token to every hypothesis, growing the cache if it is full."""
         B, W, _ = self._path_BWP.shape
         own_WW = x_RD.new_full((W, W), -math.inf).fill_diagonal_(0.0)
         self._path_BWP = torch.cat([self._path_BWP, own_WW.expand(B, W, W)], dim=2)
@@ -139,7 +139,7 @@ class DecoderCache:
 
 
 def _larger(x: Tensor, rows: int, places: int) -> Tensor:
-    """Return a larger copy. The rest is 0: new memory may hold anything, even NaN."""
+    """Return a larger copy, padded with zeros because uninitialised memory may contain NaN."""
     _, B, H, P, K = x.shape
     larger = x.new_zeros(2, rows, H, places, K)
     larger[:, :B, :, :P] = x

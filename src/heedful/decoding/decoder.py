@@ -1,7 +1,7 @@
-"""The decoder for search: one position at a time, with its weights laid out for that.
+"""The decoder for search: one position at a time, with weights laid out for it.
 
-The formulas are those of `model/layers.py`, which is the oracle in the tests. Projections that read the same states
-are one matrix product, queries come divided by √d_k, and the precision may be lower.
+It computes the formulas of `model/layers.py`, the oracle in the tests. Projections of the same states are one matrix
+product, queries are already divided by √d_k, and the precision may be lower.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class SearchLayer:
 
 
 def attend(query_BHWK: Tensor, keys_values: Tensor, mask: Tensor) -> Tensor:
-    """Compute Eq. 1 for queries that come divided by √d_k; return one row per hypothesis, the heads joined."""
+    """Compute Eq. 1 for queries already divided by √d_k; return one row per hypothesis with the heads joined."""
     k_BHPK, v_BHPK = keys_values.unbind()
     scores_BHWP = query_BHWK @ k_BHPK.transpose(-2, -1)
     scores_BHWP += mask

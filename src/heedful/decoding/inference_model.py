@@ -1,4 +1,4 @@
-"""A model made ready for search."""
+"""A model prepared for search."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from heedful.model.transformer import Transformer
 
 
 class SearchModel:
-    """Encoder and decoder in the layout and precision of search. Later changes of the model are not seen."""
+    """Encoder and decoder in the layout and precision of search. Does not follow later changes of the model."""
 
     def __init__(self, model: Transformer, precision: Precision = "fp32") -> None:
         self.device = model.embedding.weight_VD.device

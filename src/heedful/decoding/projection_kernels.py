@@ -1,6 +1,6 @@
-"""Matrix products of search, and the table that assigns a kernel to each.
+"""The matrix products of search, and the table that selects a kernel for each.
 
-A kernel follows from the processor and the shape alone, never from a timing at run time, so that the same machine
+The kernel depends only on the processor and the shape, never on a timing at run time, so that the same machine
 always gives the same translations. `benchmarks/gemm_kernels.py` measured the table.
 """
 
@@ -22,8 +22,8 @@ PRECISIONS: tuple[str, ...] = get_args(Precision)
 
 _TINY = 1e-12  # a row of zeros has this scale
 _FEW = 16  # rows up to which MKL multiplies (Wxᵀ)ᵀ, not xWᵀ
-# Rows from which oneDNN's packed weights are faster than MKL, by the elements of the weight, on processors with AVX-512
-# of another maker than Intel, where MKL takes AVX2 kernels.
+# Number of rows from which oneDNN's packed weights are faster than MKL, by weight size, on AVX-512 processors that are
+# not made by Intel: MKL uses only AVX2 kernels there.
 _PACKED_FROM = ((400_000, 1), (100_000, 1 + _FEW), (0, 256))
 
 
@@ -37,7 +37,7 @@ class Projection(Protocol):
 
 
 class PlainProjection:
-    """xWᵀ + b by torch's public operators: the fallback and the oracle of the others."""
+    """Compute xWᵀ + b with torch's public operators: the fallback and the oracle of the other kernels."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         self.weight, self.bias = weight, bias
@@ -54,9 +54,9 @@ class PlainProjection:
 
 
 class PackedProjection(PlainProjection):
-    """The same through oneDNN with the weights in its own layout, from `rows` rows; below that, the plain kernels.
+    """Compute xWᵀ + b with oneDNN's packed weights from `rows` rows on, and with the plain kernels below.
 
-    The two operators are private to torch. Inductor depends on them, and `packed_operators` copes with their absence.
+    The two operators are private to torch. Inductor depends on them, and `packed_operators` handles their absence.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None, rows: int, operators: tuple[Any, Any]) -> None:
@@ -79,11 +79,10 @@ class PackedProjection(PlainProjection):
 
 
 class Int8Projection:
-    """The same with W in 8-bit integers and x in 7-bit integers, both with one scale per row.
+    """Compute xWᵀ + b with W in 8-bit and x in 7-bit integers, each with one scale per row.
 
-    A scale for the whole of x, as torch's dynamic quantization has it, would make a translation depend on the other
-    sentences of its batch. 7 bits, because products of 8-bit numbers overflow the 16-bit sums of processors without
-    VNNI.
+    One scale for all of x, as in torch's dynamic quantization, would make a translation depend on the other sentences
+    of its batch. x has 7 bits because products of 8-bit numbers overflow the 16-bit sums of processors without VNNI.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
@@ -147,7 +146,7 @@ def packed_operators() -> tuple[Any, Any] | None:
 
 @functools.cache
 def processor() -> frozenset[str]:
-    """Return what the table knows of this processor: avx512, bf16, and "other maker" if that is not Intel."""
+    """Return the processor features that the table uses: avx512, bf16, and "other maker" if it is not Intel."""
     found = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}  # older torch
     avx512 = torch.backends.cpu.get_cpu_capability() == "AVX512"
     flags = {
@@ -159,7 +158,7 @@ def processor() -> frozenset[str]:
 
 
 def has_int8() -> bool:
-    """Builds of torch differ, and a later one will not have these tensors."""
+    """Return whether this build of torch has quantized tensors, which a later release will remove."""
     has_operator = hasattr(torch.ops.quantized, "linear_with_input_q_dq_qweight_dq_output_fp32")
     return has_operator and hasattr(torch, "quantize_per_channel") and torch.backends.quantized.engine != "none"
 

@@ -22,7 +22,7 @@ from heedful.decoding.inference_model import SearchModel
 from heedful.decoding.likeliest import likeliest
 from heedful.model.transformer import Transformer
 
-# Sentences enter and leave by an eighth of the batch: the encoder gets a batch, and the cache is rarely copied.
+# Sentences enter and leave by an eighth of the batch: the encoder gets a batch and the cache is rarely copied.
 _AT_ONCE = 8
 
 Floats = npt.NDArray[np.float32]
@@ -58,7 +58,7 @@ def beam_search(
     """
     ready = model if isinstance(model, SearchModel) else SearchModel(model)
     sentences = [_Sentence(source, len(source) + max_extra) for source in sources]
-    waiting = sorted(sentences, key=lambda s: len(s.source))  # longest first: memory suffices at once or never
+    waiting = sorted(sentences, key=lambda s: len(s.source))  # longest first: if memory runs out, it does so at once
     with torch.inference_mode():
         beams = _Beams(ready, beam, alpha, n_best)
         while waiting or beams.live:
@@ -82,13 +82,13 @@ class _Sentence:
 
 
 class _Beams:
-    """The sentences in search, W hypotheses each, one sentence per row of the cache; some rows are free.
+    """The sentences being searched, W hypotheses each, one sentence per row of the cache; some rows are free.
 
-    Each step takes the 2W best extensions of every sentence. Those of the first W that end are finished; the best W
-    that do not end live on. A sentence is over when no live hypothesis can still win, or when W have finished and no
+    Each step takes the 2W best extensions of every sentence. Those among the first W that end are finished; the best W
+    that do not end stay live. A sentence is done when no live hypothesis can still win, or when W have finished and no
     live one is ahead. With W = 1 this is greedy search.
 
-    Torch computes over the vocabulary, numpy keeps the books: its operations on small arrays cost less.
+    Torch computes over the vocabulary; numpy does the bookkeeping, because its operations on small arrays are cheaper.
     """
 
     def __init__(self, model: SearchModel, beam: int, alpha: float, n_best: int) -> None:
@@ -128,10 +128,10 @@ class _Beams:
             self._cache.follow(torch.from_numpy(origins_BC[rows_B1, live_BW]).to(self._model.device))
 
     def dismiss(self, for_good: bool) -> None:
-        """Free the rows of sentences that are over.
+        """Free the rows of sentences that are done.
 
-        `for_good`: nobody waits for these rows. They are then removed, an eighth of them at a time, because that
-        copies the cache.
+        `for_good`: no sentence is waiting for these rows. They are then removed, an eighth of the batch at a time,
+        because removing copies the cache.
         """
         over = [row for row in np.flatnonzero(self._over()).tolist() if self._sentences[row] is not None]
         if not over:
@@ -148,7 +148,7 @@ class _Beams:
             self._books = self._books.kept(rows)
 
     def _best_extensions(self) -> tuple[Floats, Ints, Ints]:
-        """Return scores, origins (0 … W-1) and tokens of each row's best 2W, best first. Free rows mean nothing."""
+        """Return scores, origins (0 … W-1) and tokens of each row's best 2W, best first. Ignore free rows."""
         W, books, device = self.beam, self._books, self._model.device
         B = len(self._sentences)
         positions_R = torch.from_numpy(books.said_B.repeat(W)).to(device)
@@ -178,18 +178,18 @@ class _Beams:
     def _over(self) -> npt.NDArray[np.bool_]:
         books = self._books
         best_live_B = books.score_BW.max(axis=1).astype(np.float64)
-        # Log-probabilities only fall, so a live hypothesis can at best keep its own up to the longest length. Once W
-        # have finished it gets no such credit: it must be ahead as it stands.
+        # Log-probabilities only fall, so a live hypothesis can at best keep its own until the maximum length. Once W
+        # have finished, it must be ahead already.
         length_B = np.where(books.finished_B < self.beam, books.limit_B, books.said_B)
         attainable_B = best_live_B / length_penalty(length_B, self.alpha)
-        # Not a number is not a hypothesis either.
+        # NaN is not a hypothesis either.
         over: npt.NDArray[np.bool_] = ~(best_live_B > -math.inf) | (books.to_beat_B >= attainable_B)
         return over
 
 
 @dataclass
 class _Books:
-    """The state of every row: its W live hypotheses and what has finished."""
+    """The state of every row: its W live hypotheses and its finished ones."""
 
     said_B: Ints  # tokens of the live hypotheses
     limit_B: Ints
@@ -215,7 +215,7 @@ class _Books:
         )
 
     def start(self, row: int, limit: int) -> None:
-        """Give a row to a new sentence. All its hypotheses begin alike, so only one of them counts."""
+        """Assign a row to a new sentence. All its hypotheses start equal, so only one of them counts."""
         self.said_B[row], self.limit_B[row], self.finished_B[row], self.to_beat_B[row] = 0, limit, 0, -math.inf
         self.score_BW[row], self.score_BW[row, 0], self.last_BW[row] = -math.inf, 0.0, BOS
 
@@ -233,14 +233,14 @@ class _Books:
         self.score_BW, self.last_BW = score_BW, last_BW
 
     def extended(self, rows: int) -> _Books:
-        """Return the books with so many new rows."""
+        """Return a copy with this many additional rows."""
         _, W, T = self.tokens_BWT.shape
         new = _Books.empty(rows, W)
         new.tokens_BWT = np.zeros((rows, W, T), np.int64)
         return _Books(*(np.concatenate([old, more]) for old, more in zip(self._arrays(), new._arrays(), strict=True)))
 
     def kept(self, rows: list[int]) -> _Books:
-        """Return the books of these rows."""
+        """Return a copy with only these rows."""
         return _Books(*(array[rows] for array in self._arrays()))
 
     def _arrays(self) -> tuple[Any, ...]:

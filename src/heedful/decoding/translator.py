@@ -174,7 +174,7 @@ class Translator:
         return settings
 
     def text(self, ids: Sequence[int]) -> str:
-        """Text of token ids with the end token, in one line."""
+        """Return the text of token ids with the end token, on one line."""
         return one_line(self.model.tokenizer.decode(ids[:-1]))
 
     def _segment_line(self, line: str, number: int, split: bool) -> SegmentedText:
@@ -196,7 +196,7 @@ class Translator:
             self._translation(segment.ids, hypotheses, attention)
             for segment, hypotheses in zip(line.segments, found, strict=True)
         ]
-        if len(sentences) == 1 and not any(line.joints):
+        if len(sentences) == 1 and not any(line.separators):
             return sentences[0]
         best, *others = (_joined(line, row) for row in by_rank([(one, *one.alternatives) for one in sentences]))
         if len(sentences) == 1:
@@ -210,7 +210,7 @@ class Translator:
         return replace(best, alternatives=tuple(others), attention=weights)
 
     def attention(self, source: list[int], target: list[int]) -> Attention:
-        """Attention weights of a sentence pair, given as token ids with the end token."""
+        """Return the attention weights of a sentence pair, given as token ids with the end token."""
         source_1S = torch.tensor([source], device=self.device)
         target_1T = torch.tensor([[BOS, *target[:-1]]], device=self.device)
         with self._computing():
@@ -234,7 +234,7 @@ class Translator:
 
 
 def _lines(text: str | list[str]) -> list[str]:
-    """A text or a list of texts as a list; raise TypeError for everything else."""
+    """Return a text, or a list of texts, as a list; raise TypeError for anything else."""
     lines = [text] if isinstance(text, str) else text
     if isinstance(lines, bytes | bytearray) or not isinstance(lines, Iterable):
         raise TypeError(f"translate takes a str or a list of str, not {_kind(text)}.")
@@ -251,7 +251,7 @@ def _kind(value: object) -> str:
 
 
 def _stripped(line: str) -> str:
-    """The line without the space around it, but with its tabs: they stand for empty cells."""
+    """Return the line without surrounding space, but with its tabs, which mark empty cells."""
     body = line.strip()
     before, _, after = line.partition(body) if body else (line, "", "")
     return "\t" * before.count("\t") + body + "\t" * after.count("\t")

@@ -42,7 +42,7 @@ def joined(*linears: Linear) -> Linear:
 
 
 def head_width(attention: MultiHeadAttention) -> int:
-    """Return the width of a head: where d_k ≠ d_v, zeros fill up the narrower one, which changes no product."""
+    """Return the width of a head: if d_k ≠ d_v, zeros pad the narrower one, which changes no product."""
     return max(attention.query.out_features, attention.value.out_features) // attention.h
 
 
@@ -64,7 +64,7 @@ def output(attention: MultiHeadAttention) -> Linear:
 
 
 def _filled_up(projection: Linear, attention: MultiHeadAttention) -> Linear:
-    """Make each head's part of the output equally wide."""
+    """Pad each head's part of the output projection to the same width."""
     weight, bias = (x.view(attention.h, -1, *x.shape[1:]) for x in projection)
     more = head_width(attention) - weight.shape[1]
     return F.pad(weight, (0, 0, 0, more)).flatten(0, 1), F.pad(bias, (0, more)).flatten()

@@ -16,8 +16,8 @@ ENGINES = ("auto", "heedful", "ctranslate2")
 class Use(NamedTuple):
     """What an engine is used for."""
 
-    in_batches: bool = False  # whole texts; False: one sentence at a time, or not known
-    needs: str = ""  # what only heedful's own search has, for messages: "--scores"
+    in_batches: bool = False  # whole texts; False: one sentence at a time, or unknown
+    needs: str = ""  # the option that only heedful's own search supports, for messages: "--scores"
 
 
 class Choice(NamedTuple):
@@ -29,7 +29,7 @@ class Choice(NamedTuple):
 
 
 def choose_engine(asked: str, models: Sequence[Transformer], use: Use, precision: str = "fp32") -> Choice:
-    """Resolve `auto` to one engine for all models; return another engine as it is, or raise if it is not possible."""
+    """Resolve `auto` to one engine for all models. Return any other engine unchanged; raise if it cannot be used."""
     if asked not in ENGINES:
         raise UsageError(f'engine = "{asked}" is not one of {", ".join(ENGINES)}.')
     obstacle = next(filter(None, (_obstacle(model, precision) for model in models)), "")
@@ -41,7 +41,7 @@ def choose_engine(asked: str, models: Sequence[Transformer], use: Use, precision
         return Choice("heedful", f"{use.needs} needs heedful's own search")
     if obstacle:
         return Choice("heedful", obstacle)
-    # docs/results/performance.md has the measurements behind this line.
+    # docs/results/performance.md has the measurements behind this rule.
     if use.in_batches:
         return Choice("heedful", "faster in batches")
     if not is_installed():
@@ -50,7 +50,7 @@ def choose_engine(asked: str, models: Sequence[Transformer], use: Use, precision
 
 
 def _obstacle(model: Transformer, precision: str) -> str:
-    """Return why CTranslate2 cannot compute with this model; empty if it can."""
+    """Return why CTranslate2 cannot run this model; empty if it can."""
     if precision != "fp32":
         return f"CTranslate2 runs in float32, not {precision}"
     if model.embedding.weight_VD.device.type != "cpu":

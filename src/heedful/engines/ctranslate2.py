@@ -14,7 +14,7 @@ from heedful.decoding.search_engine import claim_process
 from heedful.interop.ctranslate2_export import write_ctranslate2
 from heedful.storage.model_directory import Model
 
-# CTranslate2 divides by n^alpha, heedful by ((5 + n) / 6)^alpha. With this factor both change alike at 15 tokens.
+# CTranslate2 divides by n^alpha, heedful by ((5 + n) / 6)^alpha. This factor makes the slopes equal at 15 tokens.
 _ALPHA = 0.75
 _TOGETHER = 64  # sentences per batch; it sorts them by length
 
@@ -57,7 +57,7 @@ class CTranslate2Searcher:
         )
         return [
             [
-                # Its own score has the end token, except in a hypothesis that stops at the limit.
+                # Its own score includes the end token, except for a hypothesis that stops at the limit.
                 self._hypothesis(tokens, score * (len(tokens) + (len(tokens) < limit)) ** penalty, alpha)
                 for tokens, score in zip(result.hypotheses, result.scores, strict=True)
             ]

@@ -27,7 +27,7 @@ def load(
     """Load a MODEL or a RUN as a translator.
 
     `checkpoint` selects the model of a RUN: "averaged" (the default), "best" or "last". `precision` is "fp32", "bf16"
-    or "int8" (8-bit weights in the decoder, CPU only); the lower ones translate nearly the same. `engine` is
+    or "int8" (8-bit weights in the decoder, CPU only); the lower precisions change few translations. `engine` is
     "heedful", "ctranslate2", or "auto" for the faster one, which is logged.
     """
     [translator], choice = load_all([path], Use(), checkpoint, device, precision, engine)
@@ -44,7 +44,7 @@ def load_all(
     precision: Precision = "fp32",
     engine: str = "auto",
 ) -> tuple[list[Translator], Choice]:
-    """Load several models with one engine, the only one that may compute in this process."""
+    """Load several models with the same engine, because a process may use only one."""
     on = pick_device("cpu" if device == "auto" and (precision == "int8" or engine == "ctranslate2") else device)
     models = [open_model(Path(path), checkpoint, on) for path in paths]
     choice = choose_engine(engine, [model.transformer for model in models], use, precision)

@@ -36,7 +36,7 @@ class LengthBucket:
 
     @property
     def words(self) -> str:
-        """The range, as in "up to 5", "6–10" or "51 or more"."""
+        """The range of lengths, such as "up to 5", "6–10" or "51 or more"."""
         if self.longest is None:
             return f"{self.shortest} or more"
         return f"{self.shortest}–{self.longest}" if self.shortest else f"up to {self.longest}"
@@ -62,7 +62,7 @@ class SentencePair:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What `heedful.compare` found: corpus scores with tests, scores by length, and the most different sentences."""
+    """The result of `heedful.compare`: corpus scores with tests, scores by length, the most different sentences."""
 
     a: str  # name of system A
     b: str  # name of system B
@@ -89,7 +89,7 @@ def compare(
 
     Each of `a` and `b` is a MODEL or RUN directory, which translates `source`, or a file of translations, one per
     line of `reference`. With two files `source` is optional. `report` is called with a message before each long part.
-    The tests use the seed 12345; set SACREBLEU_SEED for another one.
+    The tests use the seed 12345; set SACREBLEU_SEED to change it.
     """
     systems = [Path(a), Path(b)]
     _require_systems(systems, source)

@@ -47,7 +47,7 @@ class PairedScore:
 
     @property
     def is_significant(self) -> bool:
-        """Whether both tests reject chance at LEVEL. Equal scores differ by nothing, whatever their p-value."""
+        """Whether both tests reject chance at LEVEL. Equal scores are never significant, whatever their p-value."""
         return self.difference != 0 and max(self.bootstrap_p, self.randomization_p) < LEVEL
 
     @property
@@ -92,7 +92,7 @@ class _Tested(NamedTuple):
 def _paired_test(
     kind: str, first: Sequence[str], second: Sequence[str], references: Sequence[str], tokenize: str, lowercase: bool
 ) -> dict[str, _Tested]:
-    """Run the test "bs" or "ar" for each metric, by sacreBLEU's name of it."""
+    """Run the test "bs" or "ar" for each metric. Return the results by sacreBLEU's metric names."""
     # force: no warning about tokenized text, which tokenize="none" expects.
     metrics = {
         "BLEU": sacrebleu.BLEU(tokenize=tokenize, lowercase=lowercase, force=True),

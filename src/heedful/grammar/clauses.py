@@ -95,7 +95,7 @@ def choose_tense(chooser: Chooser, verb: Verb, policy: str) -> TenseOption:
     if verb.subject not in ("person", "animate"):  # inanimate subjects have no modals
         policy = "event" if policy in ("free", "non-habitual", "relative") else policy
     elif policy == "free" and (verb.frame in ("ditransitive", "placement") or verb.object == "event"):
-        policy = "non-habitual"  # these actions are hardly ever habitual
+        policy = "non-habitual"  # these actions are rarely habitual
     # "They read" is ambiguous: where present and past are spelt alike, the progressive replaces the present.
     options = _ACTION_TENSES[policy]
     if verb.past == verb.english:

@@ -56,10 +56,10 @@ def fast_attention(
     causal: bool = False,
     dropout: float = 0.0,
 ) -> Tensor:
-    """Return the same without storing all T × S weights, except with dropout on a CPU (docs/results/memory.md).
+    """Compute the same without storing all T × S weights, except with dropout on a CPU (docs/results/memory.md).
 
-    The block-wise kernels need d_k = d_v. Where they differ (Table 3 B), zeros pad the narrower one; they do not
-    change any product.
+    The block-wise kernels require d_k = d_v. If they differ (Table 3 B), zeros pad the narrower one, which changes no
+    product.
     """
     d_k, d_v = q_BHTK.shape[-1], v_BHSK.shape[-1]
     if d_k < d_v:
@@ -80,7 +80,7 @@ def attention(
     causal: bool = False,
     dropout: float = 0.0,
 ) -> Tensor:
-    """Call the faster one: on a CPU that is the plain formula for small T × S (docs/results/experiments.md)."""
+    """Use the faster implementation: on a CPU, the plain formula for small T × S (docs/results/experiments.md)."""
     T, S = q_BHTK.shape[2], k_BHSK.shape[2]
     if q_BHTK.device.type != "cpu" or longest_plain(q_BHTK.dtype) < T * S:
         return fast_attention(q_BHTK, k_BHSK, v_BHSK, mask, causal, dropout)
@@ -125,7 +125,7 @@ class MultiHeadAttention(nn.Module):
         causal: bool = False,
         want_weights: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
-        """Return the attended values for each position of x and, if wanted, the weights B×H×T×S."""
+        """Return the attended values for each position of x and, on request, the weights B×H×T×S."""
         q_BHTK = self._heads(self.query(x_BTD))
         dropout = self.dropout if self.training else 0.0
         weights_BHTS = None

@@ -78,7 +78,7 @@ def stacks_flops(config: ModelConfig, B: int, S: int, T: int) -> int:
 
 
 def logits_flops(config: ModelConfig, tokens: int) -> int:
-    """Count the projection to the vocabulary (section 3.4). The embedding is a look-up and has no products."""
+    """Count the projection to the vocabulary (section 3.4). The embedding is a look-up without products."""
     return 2 * tokens * config.d_model * config.vocab_size
 
 

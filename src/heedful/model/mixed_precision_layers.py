@@ -1,6 +1,6 @@
 """Linear projection and layer normalisation that compute in the data type of their input.
 
-Mixed precision needs no more than this: weights stay float32 for the optimizer, activations are bf16, and autograd
+This is all that mixed precision requires: weights stay float32 for the optimizer, activations are bf16, and autograd
 converts the gradients back. With equal types the conversions do nothing.
 """
 

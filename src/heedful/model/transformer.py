@@ -15,7 +15,7 @@ from heedful.model.layers import DecoderLayer, EncoderLayer, FeedForward
 
 
 class Memory(NamedTuple):
-    """The encoder's output and its padding mask (None where nothing is padded)."""
+    """The encoder's output and its padding mask (None if nothing is padded)."""
 
     states_BSD: Tensor
     mask_B11S: Tensor | None
@@ -92,7 +92,7 @@ class Transformer(nn.Module):
 
 
 def padding_mask(ids_BS: Tensor) -> Tensor | None:
-    """Return the mask B×1×1×S, True for tokens; None where nothing is padded, which is faster."""
+    """Return the mask B×1×1×S, True for tokens; None if nothing is padded, which is faster."""
     real_BS = ids_BS != PAD
     return None if bool(real_BS.all()) else real_BS[:, None, None, :]
 

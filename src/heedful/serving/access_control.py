@@ -42,7 +42,7 @@ class Access:
     trusted_proxies: tuple[Network, ...] = ()  # proxies whose X-Forwarded-For is trusted
 
     def exposure(self) -> Iterator[str]:
-        """Yield a line for each group of strangers that may use the server without a key."""
+        """Yield a warning for each group of strangers that may use the server without a key."""
         if self.api_keys:
             return
         address = _address(self.host)
@@ -148,7 +148,7 @@ def _peer(scope: Scope) -> str:
 
 
 def _address(text: str) -> Address | None:
-    """Return the IP address; an IPv4 address that is mapped to IPv6 is IPv4. One with a zone is not accepted."""
+    """Return the IP address, with mapped IPv4 addresses as IPv4. Addresses with a zone are rejected."""
     if "%" in text:
         return None
     try:

@@ -106,7 +106,7 @@ def _srt(text: str) -> Document:
 
 
 def _utterances(lines: list[str]) -> list[str]:
-    """Return the lines of each speaker and paragraph, joined: in linear time, because a file may have many lines."""
+    """Return the joined lines of each speaker and paragraph. Takes linear time, because a file may be long."""
     found: list[list[str]] = []
     for before, line in zip(["", *lines], lines, strict=False):
         is_new = _SPEAKER.match(line) or bool(before.strip()) != bool(line.strip())

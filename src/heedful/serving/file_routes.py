@@ -29,7 +29,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 _FIELDS_BYTES = 20_000  # of a form, without its file
 _MOST_PARTS = 11  # of a form: its fields and one file
-_TOKENS_PER_CHARACTER = 5  # at most: four bytes, and a border of words
+_TOKENS_PER_CHARACTER = 5  # at most: four bytes and a space mark
 _ATTEMPTS = 10  # while the server is busy, for each part of a file after the first
 _LONGEST_STEM = 100  # characters of a file's name
 

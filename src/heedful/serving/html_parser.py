@@ -41,8 +41,8 @@ _WHITE_SPACE = re.compile(r"(?<! ) *+[\r\n\t]\s*+")
 _DOCUMENT = re.compile(r"(?:\s|<!--.*?-->|<\?.*?>)*+<(?:!doctype|html|head|body)\b", re.I | re.S)
 _ROOT = "heedful-fragment"
 _PAGE = _names("html head body")
-_DEEPEST = 30  # inline elements in each other; what is deeper is taken for blocks
-_LONGEST_NAME = 60  # characters of an untranslated span that the model reads as words of its sentence
+_DEEPEST = 30  # maximum nesting of inline elements; deeper ones are treated as blocks
+_LONGEST_NAME = 60  # maximum characters of an untranslated span that the model reads as part of its sentence
 _SENTENCE_BEFORE = re.compile(rf"[{re.escape(ENDS)}][{re.escape(CLOSES)}]*\Z")
 _SENTENCE_END = re.compile(f"[{re.escape(ENDS + ENDS_AT_ONCE)}]")
 
@@ -103,7 +103,7 @@ class _Builder:
     open: list[Node] = field(default_factory=list)
     is_behind_comment: bool = False
     written: set[Any] = field(default_factory=set)  # blocks whose start tag is in `parts`
-    pages: Counter[str] = field(default_factory=Counter)  # how many <html>, <head> and <body> there were
+    pages: Counter[str] = field(default_factory=Counter)  # how often <html>, <head> and <body> occurred
 
     def add(self, element: Any) -> None:
         """Add a node with all its content. Not recursive: elements may be nested deeper than Python's stack."""
@@ -126,7 +126,7 @@ class _Builder:
         if not text:
             return
         if self.is_behind_comment and text[0].isalpha() and not text[0].islower() and self._is_behind_sentence():
-            text = f" {text}"  # otherwise "dog.<!-- -->The" would be taken for one word
+            text = f" {text}"  # otherwise "dog.<!-- -->The" would become one word
         self.is_behind_comment = False
         self.text.append(_WHITE_SPACE.sub(" ", text))
         self.length += len(self.text[-1])
@@ -135,7 +135,7 @@ class _Builder:
         return _SENTENCE_BEFORE.search("".join(self.text[-2:])[-10:]) is not None
 
     def _whole(self, node: Any) -> bool:
-        """Add comments, empty and untranslated elements with all their content; return whether it was one."""
+        """Add a comment, an empty or an untranslated element with its content; return False for other nodes."""
         is_element = isinstance(node.tag, str)
         if is_element and not (node.tag in _UNTOUCHED | _EMPTY or _is_untranslated(node)):
             return False
@@ -144,7 +144,7 @@ class _Builder:
             self.parts.append(markup(node))
             return True
         if is_element and node.tag == "br" and self.text and self.text[-1][-1:].strip():
-            self._add(" ")  # the words before and after it are two
+            self._add(" ")  # keeps the words before and after it apart
         start, self.is_behind_comment = self.length, not is_element
         if is_element and node.tag not in _EMPTY:
             text = str(node.xpath("string()"))
@@ -172,7 +172,7 @@ class _Builder:
             self.parts.append(end_tag(element) if element in self.written else "")
 
     def _is_in_source(self, element: Any) -> bool:
-        """Whether the page has this tag: the parser adds those that are implied."""
+        """Return whether the tag is in the page; the parser adds implied tags."""
         if element is self.wrapper:
             return False
         if element.tag in _PAGE:

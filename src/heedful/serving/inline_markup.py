@@ -117,7 +117,7 @@ class _Restorer:
         return [(place, node) for place, _, node in sorted(found, key=lambda one: one[:2])]
 
     def _source(self, start: int, end: int) -> Span:
-        """Return the source words of text[start:end]: those whose middle is inside, else the word around it."""
+        """Return the source words whose middle is in text[start:end], or else the word around it."""
         low, high = bisect_left(self.middles, start), bisect_left(self.middles, end)
         if low == high and end > start:
             for at in (low - 1, low):
@@ -163,7 +163,7 @@ class _Restorer:
         return place[0] + first, min(place[0] + first + count, place[1])
 
     def _most_alike(self, own: Span, candidates: list[int]) -> Span | None:
-        """Return the word that attends most to the source words, even if it attends more to others."""
+        """Return the word that attends most to these source words, even if it attends more to others."""
         best = max(candidates, key=lambda at: self._mass(own, at), default=None)
         return None if best is None or self._mass(own, best) <= 0 else (best, best + 1)
 

@@ -20,7 +20,7 @@ from heedful.text.text_files import check_text
 
 ReadFields = Callable[[Request, Limits], Awaitable[Mapping[str, Any]]]
 _LONGEST_CODE = 35  # characters of a language code (RFC 5646, section 4.4.1)
-_LONGEST_LINE = 10**6  # bytes looked at
+_LONGEST_LINE = 10**6  # bytes that are inspected
 _OWN_START = b'{"q": '  # of every suggestion
 
 
@@ -38,7 +38,7 @@ class Suggestions:
             raise MachineError(f"Cannot write suggestions to {path}: {cause(error)}. Choose another file.") from None
 
     def _require_own_lines(self) -> None:
-        """Raise UsageError for a file of something else, such as training text. A crash may have cut our last line."""
+        """Raise UsageError for any other file, such as training text. A crash may have truncated the last line."""
         start = max(0, os.fstat(self.file).st_size - _LONGEST_LINE)
         last = os.pread(self.file, _LONGEST_LINE, start).rstrip().rpartition(b"\n")[2]
         if last and not _is_object(last) and not _OWN_START.startswith(last[: len(_OWN_START)]):

@@ -32,7 +32,7 @@ def write_manifest(directory: Path, about: Mapping[str, str] | None = None) -> N
 
 
 def verify_manifest(directory: Path, required: tuple[str, ...], error: type[InputError]) -> dict[str, str]:
-    """Check every byte and return the SHA-256 of each file; raise `error`, naming the file that is wrong."""
+    """Check every byte and return the SHA-256 of each file; raise `error` with the name of a damaged file."""
     files = read_manifest(directory, error)
     for name in required:
         if name not in files:

@@ -72,7 +72,7 @@ class TextFacts:
 
 
 def _sentence_per_line(lines: Sequence[str], language: str) -> bool:
-    """Return whether lines are single sentences. Even such a corpus has a few lines with two."""
+    """Return whether lines are single sentences, allowing for a few lines with two."""
     return sum(len(split_sentences(line, language)) > 1 for line in lines) < _SEVERAL_SENTENCES * len(lines)
 
 
@@ -132,7 +132,7 @@ def read_model(directory: Path, device: torch.device | str = "cpu") -> Model:
 
 
 def _refuse_other_formats(directory: Path) -> None:
-    """Raise ModelError for a model of another tool, with what to give instead."""
+    """Raise ModelError for a model of another tool, and say what to pass instead."""
     if (directory / MANIFEST).exists():
         return
     if (directory / "model.bin").is_file():

@@ -1,9 +1,9 @@
 """What heedful may replace or delete: only what it wrote itself.
 
-A directory is heedful's if its MANIFEST.json lists every file in it. Outside a run the files must also be those of the
-manifest; a run is heedful's if it has the marker that a trainer writes before anything else, and a damaged file of a
-directory inside it may be replaced. Links are never followed to replace or delete something: the run directory
-itself may be a link, a link inside it is an error.
+A directory belongs to heedful if its MANIFEST.json lists every file in it. Outside a run, the files must also match the
+manifest. A run belongs to heedful if it has the marker that a trainer writes first; inside a run, damaged files may be
+replaced. Links are never followed to replace or delete anything: the run directory itself may be a link, but a link
+inside it is an error.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LONGEST = 128  # bytes of a marker, padded to this length so that one write rep
 
 
 def claim(directory: Path, kind: str) -> None:
-    """Mark a new or empty directory as heedful's; raise UsageError if it is neither, and not marked already."""
+    """Mark a new or empty directory as heedful's; raise UsageError for any other that is not marked already."""
     if is_ours(directory, kind):
         return
     if os.path.lexists(directory) and not is_empty(directory):
@@ -58,7 +58,7 @@ def may_replace(directory: Path, names: Collection[str]) -> bool:
 
 
 def _is_listed(directory: Path, may_be_damaged: bool) -> bool:
-    """Whether the manifest names every file. Where one may be damaged, one may also be missing."""
+    """Return whether the manifest lists every file. If files may be damaged, they may also be missing."""
     try:
         listed = set(read_manifest(directory, InputError))
         if not may_be_damaged:

@@ -79,7 +79,7 @@ class RunDirectory:
         return (*own, *(self.path / name for name in views))
 
     def require_own(self) -> None:
-        """Raise UsageError unless the directory is a run of heedful's, or a new run would overwrite nothing in it."""
+        """Raise UsageError unless the directory is a heedful run, or a new run would overwrite nothing in it."""
         if self.path.exists() and not self.path.is_dir():
             raise UsageError(f"--out {self.path} is a file. Pass the name of a new or existing directory.")
         stored = self.checkpoints.glob("step-*") if not self.checkpoints.is_symlink() else ()
@@ -103,7 +103,7 @@ class RunDirectory:
             raise UsageError(f"heedful did not write {self.marker}. Choose another --out, or move the file elsewhere.")
 
     def _require_own_entries(self) -> None:
-        """Raise UsageError at the start, not hours later, if training would replace something foreign in a run."""
+        """Raise UsageError at the start, not hours later, if training would replace a user's file in a run."""
         if self.config.exists():
             foreign = [path for path in (self.best, self.model) if os.path.lexists(path) and not is_model(path)]
         else:  # a killed start wrote at most the token stores and the tokenizer
@@ -123,7 +123,7 @@ class RunDirectory:
         return any(facts_of(self.data / name).get("tokenizer") == digest for name in STORES)
 
     def clear_failed_start(self) -> None:
-        """Remove what a start wrote that ended before it wrote config.toml."""
+        """Remove the files of a start that ended before it wrote config.toml."""
         clear_unfinished(self.path)
         clear_unfinished(self.data)
         if self._is_own_tokenizer():

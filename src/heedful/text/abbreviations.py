@@ -35,7 +35,7 @@ _BEFORE_NUMBERS = _words(
     "Jan Feb Mar Apr Jun Jul Aug Sep Sept Oct Okt Nov Dec Dez"
 )
 
-# Words that begin a sentence, never a name: before them stands no title or initial.
+# Words that begin a sentence and never a name: a title or an initial cannot precede them.
 OPENERS = _words(
     "The This That These Those There Here He She It We They You I My His Her Its Our Your Their And But Or So Then "
     "When Where What Who Why How If As At In On For From With To By After Before Not Yes No Now Both Some Many All One "
@@ -45,15 +45,15 @@ OPENERS = _words(
     "Los Las Una Yo Ella Ellos Ellas Nosotros Pero Este Esta Lo Gli Io Lui Lei Noi Het Een Hij Zij Wij Maar "
     "Он Она Оно Они Мы Вы Ты Это Но Потом"
 )
-# Nouns that a single letter names: vitamin C, plan B.
+# Nouns that a single letter follows: vitamin C, plan B.
 _LABELLED = _words(
     "Plan Vitamin Hepatitis Type Typ Group Gruppe Class Klasse Option Section Figure Table Appendix Team Room Part "
     "Teil Version Block Grade Level Model Line Linie Letter Buchstabe Buchstaben Point Punkt Haus Halle Gate"
 )
-_CAPITALISED = _LABELLED | OPENERS  # for another reason than that they are names
+_CAPITALISED = _LABELLED | OPENERS  # capitalised, but not because they are names
 _PRONOUNS_AND_NUMERALS = _words("I V X Я")  # I, the pronoun, and Henry V
-_NOUNS_HAVE_CAPITALS = ("de", "lb")  # there a capital does not show a name
-# German writes ordinals with a full stop. So do Czech, Danish, Finnish and others, but what follows is in lower case.
+_NOUNS_HAVE_CAPITALS = ("de", "lb")  # in these languages a capital does not indicate a name
+# German writes ordinals with a full stop. Czech, Danish, Finnish and others do too, but continue in lower case.
 _AFTER_ORDINAL = re.compile(
     r"(?:Januar|Jänner|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember"
     r"|Jahrhunderts?|Jahrtausends?|Weltkriege?s?|Jan\.|Feb\.|Aug\.|Sept\.|Okt\.|Nov\.|Dez\.|Jh\.)(?!\w)"
@@ -73,7 +73,7 @@ class _Context(NamedTuple):
 
 
 def is_abbreviation(text: str, stop: int, following: int, language: str) -> bool:
-    """Whether the full stop at `stop`, before the word at `following`, belongs to what stands before it."""
+    """Return whether the full stop at `stop`, before the word at `following`, belongs to the word before it."""
     before = text[max(0, stop - _LOOKED_AT) : stop]
     after = text[following : following + _LOOKED_AT]
     if not before or before[-1].isspace():
@@ -104,7 +104,7 @@ def _is_title(context: _Context) -> bool:
 
 
 def _is_initial(context: _Context) -> bool:
-    """A single capital is an initial at the start, after another initial or a title, or after a name."""
+    """Return whether a single capital is an initial: at the start, or after an initial, a title or a name."""
     word, previous = context.word, context.previous
     if len(word) != 1 or not word.isupper():
         return False
@@ -117,6 +117,6 @@ def _is_initial(context: _Context) -> bool:
 
 
 def _ends_in_name(text: str) -> bool:
-    """Whether the last word has a capital and is not one that has it for another reason."""
+    """Return whether the last word seems to be a name: capitalised, and not for another reason."""
     word = text.split()[-1].lstrip(OPENING) if text else ""
     return word[:1].isupper() and word[1:].islower() and word not in _CAPITALISED

@@ -1,7 +1,7 @@
-"""BPE-dropout (Provilkov et al. 2020): merges are skipped at random, so that a word is seen in many segmentations.
+"""BPE-dropout (Provilkov et al. 2020): merges are skipped at random, so a model sees many segmentations.
 
-SentencePiece can sample too, but mixes a number of the process into its seed: a resumed run would see other tokens.
-Here a segmentation is a function of text, dropout and seed.
+SentencePiece can sample too, but its seed depends on the process, so a resumed run would see other tokens. Here a
+segmentation is a function of text, dropout and seed.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ Rank = int  # merges with a lower rank come first
 
 
 def segment(word: str, ranks: Mapping[str, Rank], skips: Callable[[], bool]) -> list[str]:
-    """Merge the characters of a word into tokens, the best-ranked pair first; a merge is left out if `skips()`.
+    """Merge the characters of a word into tokens, the best-ranked pair first; skip a merge if `skips()`.
 
-    `ranks` has the rank of every token that a merge makes.
+    `ranks` has the rank of every token that a merge produces.
     """
     symbols: list[str] = list(word)
     following = [*range(1, len(symbols)), -1]

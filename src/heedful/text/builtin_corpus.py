@@ -22,7 +22,7 @@ class BuiltinCorpus:
     size: int
 
     def files(self) -> tuple[Path, ...]:
-        """There are none."""
+        """Return no files, because the corpus is generated."""
         return ()
 
     def require_files(self) -> None:

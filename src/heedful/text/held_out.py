@@ -20,19 +20,19 @@ from heedful.text.corpus import Corpus, Pair
 
 SHARE = 0.05  # of the pairs
 FEWEST, MOST = 20, 1_000  # pairs; validation translates at most MOST lines
-FEWEST_IN_ALL = 5 * FEWEST  # different pairs: fewer cannot spare FEWEST of them
+FEWEST_IN_ALL = 5 * FEWEST  # distinct pairs: with fewer, holding out FEWEST would leave too little
 
 
 def size_for(pairs: int) -> int:
-    """Return how many of so many pairs are held out."""
+    """Return how many of `pairs` pairs are held out."""
     return min(MOST, max(FEWEST, round(SHARE * pairs)))
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """The validation part of a corpus: the `size` different pairs with the smallest hashes, in that order.
+    """The validation part of a corpus: the `size` distinct pairs with the smallest hashes, in that order.
 
-    With `size` 0 it is `size_for` the corpus. The corpus is read once, when the pairs are first needed.
+    If `size` is 0, `size_for` decides. The corpus is read once, when the pairs are first needed.
     """
 
     corpus: Corpus
@@ -44,7 +44,7 @@ class HeldOut:
         most = self.size or MOST
         smallest, read = _smallest(self.corpus.pairs(), most)
         wanted = self.size or size_for(read)
-        # `smallest` has all different pairs if there are fewer than `most`.
+        # `smallest` has all distinct pairs if there are fewer than `most`.
         if len(smallest) < most and len(smallest) < max(wanted, FEWEST_IN_ALL):
             raise CorpusError(
                 f"The training text has {plural(len(smallest), 'distinct pair')}: too few to hold out {wanted:,} for "
@@ -55,7 +55,7 @@ class HeldOut:
 
     @cached_property
     def sides(self) -> tuple[frozenset[str], frozenset[str]]:
-        """All held-out sources, and all held-out targets, as `normalized` has them."""
+        """All held-out sources and all held-out targets, normalized."""
         sources, targets = zip(*(map(normalized, pair) for pair in self.chosen), strict=True)
         return frozenset(sources), frozenset(targets)
 
@@ -122,9 +122,9 @@ def normalized(text: str) -> str:
 
 
 def _smallest(pairs: Iterator[Pair], most: int) -> tuple[list[Pair], int]:
-    """Return at most so many different pairs with the smallest hashes, and the number of pairs with text on both sides.
+    """Return the `most` distinct pairs with the smallest hashes, and the number of pairs with text on both sides.
 
-    Pairs with an empty side are not candidates: there is nothing to translate, or nothing to compare with.
+    Pairs with an empty side are not candidates: they cannot be scored.
     """
     found: dict[int, Pair] = {}
     heap: list[int] = []  # negative hashes: the largest hash comes first

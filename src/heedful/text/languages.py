@@ -185,6 +185,6 @@ def disagrees(stated: str, found: str | None) -> bool:
 
 
 def contradicting_language(stated: str, lines: Iterable[str]) -> str | None:
-    """The language of a text, if it is clearly not the stated one; None if that is unknown."""
+    """Return the language of a text if it is clearly not the stated one, otherwise None."""
     found = identify(lines) if stated else None
     return found if disagrees(stated, found) else None

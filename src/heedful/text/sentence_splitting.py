@@ -17,13 +17,13 @@ ENDS = ".!?…؟۔।॥։"
 ENDS_AT_ONCE = "。！？"
 CLOSES = "\"'”’»)]」』）"
 _CLOSES = f"[{re.escape(CLOSES)}]*+"
-_SPACE = r"[\s\0\ufffd]"  # NUL, and what takes its place, stand between words like a space
+_SPACE = r"[\s\0\ufffd]"  # NUL and its replacement character separate words like a space
 # Possessive, and never matched from the middle of a run: linear time for a million dots.
 _END = re.compile(
     rf"(?<![{ENDS}])[{ENDS}]++{_CLOSES}(?P<space>{_SPACE}+)|[{ENDS_AT_ONCE}]++{_CLOSES}\s*"
     r"|(?<=[^\W\d_])(?P<joined>[.!?]++)(?=[^\W\d_])"
 )
-# A space forgotten between sentences, not a host, file or attribute: a plain word before, a capitalised one after.
+# A missing space between sentences, not a host, file or attribute: a plain word before, a capitalised one after.
 _PLAIN_WORD = re.compile(rf"(?P<start>[\s!?]|^)[{re.escape(OPENING)}]*+(?P<word>[^\W\d_]+(?:['’-][^\W\d_]+)*)$")
 _NEXT_WORD = re.compile(r"([^\W\d_]+)(?=(?P<space>\s)|[,;:!?…'’]|\.(?:\s|$)|$)")
 _FILE_ENDINGS = re.compile(

@@ -14,7 +14,7 @@ from typing import IO, Protocol, cast
 
 from heedful.errors import CorpusError, InputError, cause
 
-MAX_LINE_BYTES = 16 * 1024 * 1024  # a longer line means a wrong file, not a sentence
+MAX_LINE_BYTES = 16 * 1024 * 1024  # a longer line is not a sentence, but a wrong file
 
 
 class Readable(Protocol):
@@ -68,7 +68,7 @@ def decode_lines(stream: Readable, name: str, path: Path | None = None) -> Itera
 
 
 def _refuse_gzip(start: bytes, name: str, path: Path | None) -> None:
-    """Raise where the first bytes are those of gzip: a file without .gz in its name, or one compressed twice."""
+    """Raise if the data is gzip: a file without .gz in its name, or one compressed twice."""
     if not start.startswith(_GZIP):
         return
     if path is None:

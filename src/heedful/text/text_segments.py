@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 from heedful.text.sentence_splitting import CLOSES, ENDS_AT_ONCE, split_sentences, split_text
 
 T = TypeVar("T")
-_CELL = re.compile(r"[^\r\n\t]+|[\r\n\t]+")  # a tab separates cells of a table as a line end separates lines
+_CELL = re.compile(r"[^\r\n\t]+|[\r\n\t]+")  # a tab separates the cells of a table
 _NO_SPACE_AFTER = tuple(ENDS_AT_ONCE + CLOSES)
 Encode = Callable[[str], list[int]]  # text → token ids with EOS
 
@@ -26,13 +26,13 @@ class Segment(NamedTuple):
 
 
 class SegmentedText(NamedTuple):
-    """Segments in order, and the joints before, between and after them: one joint more than segments.
+    """Segments in order, and the separators before, between and after them: one more than segments.
 
-    A joint is white space, or None if two segments touch.
+    A separator is white space, or None if two segments touch.
     """
 
     segments: list[Segment]
-    joints: list[str | None]
+    separators: list[str | None]
     parts: int  # segments that are parts of a too long sentence
 
     def join(self, translations: Sequence[str]) -> str:
@@ -40,12 +40,12 @@ class SegmentedText(NamedTuple):
         return "".join(self.interleaved(translations))
 
     def interleaved(self, translations: Sequence[str]) -> list[str]:
-        """Return joint, translation, joint, …, joint."""
-        texts = [self.joints[0] or ""]
-        for translation, joint in zip(translations, self.joints[1:], strict=True):
+        """Return separator, translation, separator, …, separator."""
+        texts = [self.separators[0] or ""]
+        for translation, separator in zip(translations, self.separators[1:], strict=True):
             texts.append(translation)
             # 。 needs no space after it, but the end of its translation may.
-            texts.append(joint if joint is not None else "" if translation.endswith(_NO_SPACE_AFTER) else " ")
+            texts.append(separator if separator is not None else "" if translation.endswith(_NO_SPACE_AFTER) else " ")
         return texts
 
 
@@ -55,18 +55,18 @@ def segment_text(text: str, encode: Encode, longest: int, sentence_per_line: boo
     A segment is cut at `longest` tokens. `language` is that of the text, if it is known.
     """
     segments: list[Segment] = []
-    joints: list[str | None] = []
-    joint, parts, offset = "", 0, 0
+    separators: list[str | None] = []
+    separator, parts, offset = "", 0, 0
     for unit, ids, is_part in _units(text, encode, longest, sentence_per_line, language):
         body = unit.strip()
         before, _, after = unit.partition(body) if body else (unit, "", "")
-        joint += before
+        separator += before
         if body:
-            joints.append(joint if joint or not segments else None)
+            separators.append(separator if separator or not segments else None)
             segments.append(Segment(body, offset + len(before), ids))
-            joint, parts = after, parts + is_part
+            separator, parts = after, parts + is_part
         offset += len(unit)
-    return SegmentedText(segments, [*joints, joint], parts)
+    return SegmentedText(segments, [*separators, separator], parts)
 
 
 def _units(
@@ -84,6 +84,6 @@ def _units(
 
 
 def by_rank(found: Sequence[Sequence[T]]) -> list[list[T]]:
-    """Return the best of every segment, then the next best; a segment with fewer repeats its last."""
+    """Return the best translation of every segment, then the next best; a segment with fewer repeats its last."""
     ranks = max(map(len, found), default=0)
     return [[one[min(rank, len(one) - 1)] for one in found] for rank in range(ranks)]

@@ -73,7 +73,7 @@ class Tokenizer:
 
     @functools.cached_property
     def _merge_ranks(self) -> dict[str, int]:
-        """The rank of every token that a merge makes: SentencePiece scores the n-th merge with -n."""
+        """The rank of every token that a merge produces: SentencePiece gives the n-th merge the score -n."""
         processor = self._processor
         ids = [i for i in range(self.vocab_size) if not (processor.is_byte(i) or processor.is_control(i))]
         ranks = {processor.id_to_piece(i): -processor.get_score(i) for i in ids if i != UNK}
@@ -120,7 +120,7 @@ class Tokenizer:
 
 
 def learn(lines: Iterable[str], vocab_size: int, threads: int = 1) -> Tokenizer:
-    """Train BPE on text. The vocabulary is smaller than requested if no merges are left."""
+    """Train BPE on text. The vocabulary is smaller than requested if no further merges exist."""
     written = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(

@@ -15,7 +15,7 @@ from heedful.formatting import plural
 from heedful.recipes import Settings, merged
 from heedful.training.precision import automatic_precision
 
-_MANY_EPOCHS = 40  # beyond this, a model memorises the text in spite of dropout
+_MANY_EPOCHS = 40  # beyond this, a model memorises the text despite dropout
 
 
 @dataclass(frozen=True)
@@ -67,9 +67,9 @@ def choose(given: Settings, size: CorpusSize, gpu: bool) -> list[Choice]:
 
 
 def has_automatic_schedule(given: Settings) -> bool:
-    """Return whether heedful chooses the optimizer and its schedule: only together, and only to train from scratch.
+    """Return whether heedful chooses the optimizer and its schedule: together, and only from scratch.
 
-    A recipe that sets one of these keys is taken as it is; the others have the paper's values.
+    A recipe that sets one of these keys is used unchanged; the others have the paper's values.
     """
     return not {"optimizer", "warmup_steps", "learning_rate", "cooldown_steps", "init"} & set(given.get("training", {}))
 
@@ -181,7 +181,7 @@ def _rate(d_model: int, warmup_steps: int) -> list[Choice]:
 
 
 def _schedule(size: CorpusSize, settings: Settings) -> list[Choice]:
-    """Choose optimizer, cooldown and regularisation, which were tried together (docs/results/experiments.md)."""
+    """Choose optimizer, cooldown and regularisation, which were tested together (docs/results/experiments.md)."""
     steps = settings["training"]["steps"]
     choices = [
         Choice("training", "optimizer", "muon", "learns in fewer steps than Adam at these sizes"),
@@ -201,7 +201,7 @@ def _schedule(size: CorpusSize, settings: Settings) -> list[Choice]:
 
 
 def _selection(given: Settings) -> list[Choice]:
-    """Let the validation text decide on the final weights and the length penalty."""
+    """Let the validation text decide the final weights and the length penalty."""
     choices = []
     if "average" not in given.get("training", {}):
         choices.append(Choice("training", "select_final", True, "the weights with the best validation BLEU"))

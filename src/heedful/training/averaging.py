@@ -1,4 +1,4 @@
-"""Checkpoint averaging (section 6.1): which checkpoints are averaged, their mean, and the model made from it."""
+"""Checkpoint averaging (section 6.1): which checkpoints are averaged, their mean, and the resulting model."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def with_checked_codes(settings: Settings) -> Settings:
 
 
 def check_text(settings: Settings, train: ParallelText, valid: ParallelText, print_status: PrintStatus) -> Settings:
-    """Return the settings with their languages, and warn of mistakes that the first lines of the text show."""
+    """Return the settings with their languages, and warn of mistakes visible in the first lines of the text."""
     training, validation = sample(train.pairs()), sample(valid.pairs())
     few = thinned(training)
     texts = [pair.source for pair in few], [pair.target for pair in few]
@@ -70,7 +70,7 @@ def counted_pairs(valid: ParallelText) -> PairCounter:
 
 
 def _with_languages(settings: Settings, found: Sequence[str | None], print_status: PrintStatus) -> Settings:
-    """Take languages that are not set from the file names, or else from the text if they are clear."""
+    """Detect languages that are not set: from the file names, or else from the text if it is clear."""
     data = DataConfig(**settings.get("data", {}))
     given = Languages(data.source_language, data.target_language)
     if all(given):

@@ -1,4 +1,4 @@
-"""What the log of a run says about it, in two or three sentences: what is wrong, if anything, and what to do next."""
+"""Diagnose a run from its log, in two or three sentences: what is wrong, if anything, and what to do next."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Entry = dict[str, Any]
 
 FEWEST_VALIDATIONS = 3  # fewer show no trend
 _RECENT = 4  # the last quarter of the validations is compared with those before
-_BLEU_GAIN = 0.5  # points; smaller changes of a validation set are noise
+_BLEU_GAIN = 0.5  # points; smaller changes on a validation set are noise
 _NLL_GAIN = 0.03  # nats per token: 3% of the perplexity
 _NLL_RISE = 0.1  # nats per token; BLEU often still rises while the loss rises by less
 _LITTLE_BLEU = 5.0

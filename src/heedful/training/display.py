@@ -60,7 +60,7 @@ class Display:
         self._mark = now
         loss, rate = f"loss {result.loss:.3f}", f"lr {result.learning_rate:.2e}"
         figures = f"{self.tokens_per_second():,.0f} tokens/s · {self.time_left(number)}"
-        if self._bar is not None:  # 80 columns have no room for the learning rate
+        if self._bar is not None:  # the learning rate does not fit into 80 columns
             self._bar.update(self._task, completed=number, figures=f"{loss} · {figures}")
         elif self._is_due() or number == self.last_step:
             self._last_line = now
@@ -141,7 +141,7 @@ def _bar() -> Any:
     )
 
     class Quiet(Console):
-        """A console whose reader may leave: rich would end the process with exit code 1 and no message."""
+        """A console for a pipe that may close: rich would end the process with exit code 1 and no message."""
 
         def on_broken_pipe(self) -> None:
             self.quiet = True

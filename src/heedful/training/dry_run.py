@@ -35,7 +35,7 @@ _NEEDED = {"vocab_size", "N", "d_model", "d_ff", "h", "dropout", "steps", "batch
 
 @dataclass(frozen=True)
 class Plan:
-    """What would be trained."""
+    """The settings and the data of the run that would be trained."""
 
     recipe: Recipe
     model: ModelConfig
@@ -59,7 +59,7 @@ class Report:
     estimate: Estimate
     device: torch.device
     available: int | None  # bytes of memory; None if unknown
-    refusal: str | None  # why it does not fit on this machine, and what would
+    refusal: str | None  # why it does not fit on this machine, and what to change
     speed: float | None  # FLOP/s measured on this machine; None if it does not fit
 
 
@@ -166,7 +166,7 @@ def _speed(planned: Plan, device: torch.device) -> float:
 
 
 def _refusal(planned: Plan, cost: Estimate, available: int, device: torch.device) -> str:
-    """Say how much memory is needed and available, and which single changes would make the run fit."""
+    """Return the error message: the memory needed and available, and single changes that would make the run fit."""
 
     def total(recipe: Recipe) -> int:
         return planned.estimate(recipe, gpu=device.type == "cuda").memory.total

@@ -21,7 +21,7 @@ from heedful.model.complexity import orthogonalisation_flops, training_flops
 from heedful.model.transformer import Transformer
 from heedful.training.muon import ROUNDS
 
-ASSUMED_LENGTH = 25  # tokens per sentence where there is no text; FLOPs per token hardly depend on it
+ASSUMED_LENGTH = 25  # tokens per sentence if there is no text; FLOPs per token hardly depend on it
 # Temporary tensors and fragmentation, as a share of the activations without checkpointing: for simple steps and others
 # on a CPU (measured: docs/results/experiments.md), and on a GPU (not measured).
 _WORKING_SIMPLE, _WORKING, _WORKING_GPU = 0.6, 1.6, 0.3
@@ -125,7 +125,7 @@ def _batch_flops(config: ModelConfig, training: TrainingConfig, shape: BatchShap
 
 
 def optimizer_flops(config: ModelConfig, training: TrainingConfig) -> int:
-    """The matrix products of one update. Adam has none; its element-wise passes are not counted, as elsewhere."""
+    """Count the matrix products of one update. Adam has none; element-wise work is not counted, as elsewhere."""
     if training.optimizer != "muon":
         return 0
     with torch.device("meta"):
@@ -152,8 +152,10 @@ def papers_run(recipe: Recipe, config: ModelConfig) -> PapersRun | None:
 
 
 def largest(recipe: Recipe, config: ModelConfig, shapes: BatchShapes | None, gpu: bool) -> BatchShape:
-    """Return the batch that needs most memory. Without text, try the longest sentences and the longest whose
-    attention weights are stored."""
+    """Return the batch that needs the most memory.
+
+    Without text, try the longest sentences and the longest whose attention weights are stored.
+    """
     if shapes is None:
         held = longest_plain(_activation_dtype(recipe.training))
         lengths = {recipe.data.max_length, min(recipe.data.max_length, int(held**0.5))}

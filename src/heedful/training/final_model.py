@@ -33,7 +33,7 @@ def select_final_model(
 ) -> None:
     """Write RUN/model with the weights and the length penalty that score best on the validation text.
 
-    A recipe may ask for either choice, or for none: then the model is the average, with the recipe's alpha.
+    A recipe may request either choice or neither; without them the model is the average, with the recipe's alpha.
     """
     model = _average(run, recipe, newest)
     if recipe.training.select_final:
@@ -45,7 +45,7 @@ def select_final_model(
 
 
 def has_final_model(run: RunDirectory, recipe: Recipe, newest: int) -> bool:
-    """Return whether RUN/model belongs to this step, with everything chosen that the recipe asks for.
+    """Return whether RUN/model belongs to this step and includes every choice that the recipe requests.
 
     A killed run may still have the model of an earlier session, and an interrupted one a model without choices.
     """
@@ -101,7 +101,7 @@ def _candidates(run: RunDirectory, recipe: Recipe, newest: int) -> Iterator[tupl
 
 
 def _with_best_alpha(model: Model, validation: Validation, print_status: PrintStatus) -> Model:
-    """Return the model with the length penalty of the highest BLEU, found by climbing from the recipe's alpha."""
+    """Return the model with the alpha of the highest BLEU, found by hill climbing from the recipe's alpha."""
     decoding = model.decoding
     scores = climb(
         decoding.alpha,

@@ -25,7 +25,7 @@ _GROUPS = (
 
 
 def available_memory(device: torch.device, root: Path = Path("/")) -> int | None:
-    """Return the available bytes, or None where the system does not say. `root` is for tests."""
+    """Return the available bytes, or None if the system does not report them. `root` is for tests."""
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
     return min([*_free(root), *_left_by_groups(root)], default=None)
@@ -38,7 +38,7 @@ def _free(root: Path) -> Iterator[int]:
 
 
 def _left_by_groups(root: Path) -> Iterator[int]:
-    """Yield what each control group of this process (container, job) leaves below its limit."""
+    """Yield the memory that each control group of this process (container, job) has left below its limit."""
     for line in _lines(root / "proc/self/cgroup"):
         _, controllers, path = line.split(":", 2)
         for controller, top, limit, usage, cache in _GROUPS:

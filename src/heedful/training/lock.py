@@ -16,7 +16,7 @@ from heedful.storage.run_directory import RunDirectory
 
 @contextmanager
 def locked(run: RunDirectory) -> Iterator[None]:
-    """Claim a run directory: check that it is heedful's or free, mark it, and keep other trainers out.
+    """Claim a run directory: check that it is heedful's or empty, mark it, and lock out other trainers.
 
     A start that fails before the run has a config.toml leaves the directory as it was.
     """
@@ -33,7 +33,7 @@ def locked(run: RunDirectory) -> Iterator[None]:
             flush(run.path)
         yield
     finally:
-        # Without a descriptor the lock is another process's, and so is what is there.
+        # Without a descriptor another process has the lock, and the files are its own.
         if descriptor is not None:
             if not run.config.exists():
                 run.clear_failed_start()

@@ -49,7 +49,7 @@ def projected_loss(states_PD: Tensor, weight_VD: Tensor, labels_P: Tensor, label
 
 
 class _ProjectedLoss(torch.autograd.Function):
-    """Compute the gradient, softmax - q with the smoothed label q, already in the forward pass.
+    """Compute the gradient, softmax - q with the smoothed label q, during the forward pass.
 
     Every pass over the logits is expensive, so there is one, the softmax. The term of label smoothing is the same for
     all tokens and needs only the sums of the states and of the weights. States may be less precise than the weights;
@@ -127,7 +127,7 @@ def batch_loss(model: Transformer, batch: Batch, label_smoothing: float) -> Loss
     """Return the loss of one parallel pass with teacher forcing. Logits are computed for real tokens only."""
     states_PD, labels_P = teacher_forced_states(model, batch)
     if states_PD.dtype == torch.float16:
-        # The loss scale must reach the gradient of the logits before it is rounded, which only autograd does.
+        # The loss scale must be applied to the gradient of the logits before rounding, which only autograd does.
         return smoothed_cross_entropy(model.embedding.logits(states_PD), labels_P, label_smoothing)
     return projected_loss(states_PD, model.embedding.weight_VD, labels_P, label_smoothing)
 

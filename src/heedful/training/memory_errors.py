@@ -40,7 +40,7 @@ def memory_errors(checkpoint_activations: bool) -> Iterator[None]:
 
 
 def _advice(checkpoint_activations: bool) -> str:
-    """Say what to change, given whether activations are checkpointed already."""
+    """Return what to change, given whether activations are already checkpointed."""
     first = "Lower" if checkpoint_activations else "Set training.checkpoint_activations = true, or lower"
     return (
         f"Saved checkpoints are intact. {first} training.batch_tokens (and raise training.accumulate to keep the "

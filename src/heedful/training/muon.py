@@ -27,11 +27,11 @@ class Muon(torch.optim.Optimizer):
 
     W ← W - lr · 0.2 √(longer side) · orthogonalize(0.95 M + 0.05 G).
 
-    Adam's updates of a matrix are dominated by a few directions; these have the same size in every direction.
+    A few directions dominate Adam's updates of a matrix; Muon's updates have the same size in every direction.
     """
 
     def __init__(self, matrices: Iterable[Tensor], lr: float = 1e-3, dtype: torch.dtype = torch.float32) -> None:
-        """`dtype` is the data type in which updates are orthogonalised."""
+        """Create the optimizer; updates are orthogonalised in `dtype`."""
         super().__init__(matrices, {"lr": lr})
         self._dtype = dtype
 

@@ -23,7 +23,7 @@ def automatic_precision(device: torch.device) -> tuple[str, str]:
 
 
 def activation_dtype(precision: str, device: torch.device) -> torch.dtype | None:
-    """Return the data type of the activations in training; None is that of the weights."""
+    """Return the data type of the activations in training; None means that of the weights."""
     return _DTYPES[automatic_precision(device)[0] if precision == AUTO else precision]
 
 

@@ -48,7 +48,7 @@ class Progress:
                 raise ValueError(f"{name} = {getattr(self, name)} is out of range")
 
     def record_step(self, result: StepResult) -> None:
-        """Count a completed step, and add its losses to the log window."""
+        """Count a completed step and add its losses to the log window."""
         self.step += 1
         self.tokens += result.tokens
         self.skipped += result.skipped

@@ -115,7 +115,7 @@ def completed(settings: Settings, preset: str | None, init: str | Path | None) -
 
 
 def _train(run: RunDirectory, settings: Settings, processes: ProcessGroup, seconds: float | None) -> Run:
-    # Before the text is read; once more when the recipe is complete.
+    # Checked before the text is read, and again once the recipe is complete.
     processes.require_divisible(settings.get("training", {}).get("accumulate", processes.world_size))
     prepared = _prepare(run, settings, processes, seconds)
     training = prepared.recipe.training
@@ -226,7 +226,7 @@ def _restore(run: RunDirectory, prepared: Prepared, processes: ProcessGroup) -> 
 
 
 def _update_facts(progress: Progress, processes: ProcessGroup, precision: str) -> None:
-    """Record what bit-exact resumption depends on, and warn if something has changed since the last session."""
+    """Record the facts that bit-exact resumption depends on, and warn if one has changed since the last session."""
     facts = {
         "threads": torch.get_num_threads(),
         "torch": torch.__version__,
@@ -270,8 +270,10 @@ def _start(run: RunDirectory, prepared: Prepared, trainer: Trainer, batches: Bat
 
 
 def resegmentation(tokenizer: Tokenizer, recipe: Recipe) -> Resegment:
-    """Return a function that applies BPE-dropout to a batch. It warms up with dropout, and skips sentences that would
-    become too long."""
+    """Return a function that applies BPE-dropout to a batch.
+
+    It warms up with dropout, and skips sentences that would become too long.
+    """
     training = recipe.training
 
     def resegment(sentences: list[list[int]], seed: int, number: int) -> list[list[int]]:

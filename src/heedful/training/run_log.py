@@ -1,4 +1,4 @@
-"""log.jsonl: one object per line with `step` and `kind`; also TensorBoard, if it is installed."""
+"""log.jsonl: one object per line with `step` and `kind`; also TensorBoard events, if it is installed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class RunLog:
     """Append entries; each is in the file before the next step starts."""
 
     def __init__(self, path: Path, keep_bytes: int | None = None) -> None:
-        """`keep_bytes` is the size at the checkpoint that the run resumes from; later entries are removed."""
+        """Open the log, and remove entries beyond `keep_bytes`, its size at the resumed checkpoint."""
         self.path = path
         with disk_errors(path):
             self._file = path.open("ab")

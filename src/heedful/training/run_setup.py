@@ -230,7 +230,7 @@ def _tokenizer(
     except VocabularyTooSmallError as error:
         if chosen is None:
             raise
-        # A script with many characters: allow for all of them, and half as many tokens again.
+        # A script with many characters: make room for all of them, plus half as many tokens.
         wanted = error.required + error.required // 2
         chosen = Choice("data", "vocab_size", wanted, f"the text has {error.required:,} distinct characters")
         tokenizer = learn(_sample(train, pairs, lowercase), wanted, threads)
@@ -284,7 +284,7 @@ def _digests(corpus: ParallelText, tokenizer: Tokenizer, known: Mapping[str, str
 
 
 def require_same(run: RunDirectory, old: Recipe, new: Recipe) -> None:
-    """Raise ConfigError if a setting changed that must not change when a run resumes."""
+    """Raise ConfigError if a setting has changed that must stay the same when a run resumes."""
     files = {f"{section}.{key}" for section, key in recipes.PATHS if section == "data"}
     allowed = {f"training.{key}" for key in MAY_CHANGE}
     changed = {key: values for key, values in recipes.differences(old, new).items() if key not in files | allowed}

@@ -104,7 +104,7 @@ class RunWriter:
             checkpoints.prune(self.run, training.keep, training.save_every, newest=progress.step)
 
     def save_final_model(self, step: int, validation: Validation, is_interrupted: bool) -> None:
-        """Write RUN/model. An interrupted run makes no choices: it must end at once, and it will continue."""
+        """Write RUN/model. An interrupted run skips the choices: it must end at once, and will be resumed."""
         if self.log is None:
             return
         if is_interrupted:

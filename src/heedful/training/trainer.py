@@ -81,7 +81,7 @@ class Trainer:
     def train_step(self, batches: Iterable[Batch]) -> StepResult:
         """Make one update with the gradient of the mean loss over all tokens of all batches.
 
-        `batches` are the share of this process.
+        `batches` is the share of this process.
         """
         step, batches = self.progress.step + 1, list(batches)
         tokens = int(self.processes.all_reduce_sum(sum(batch.tokens for batch in batches))[0])

@@ -60,7 +60,7 @@ class Validation:
     def run(
         self, model: Transformer, batch_tokens: int, label_smoothing: float, report: Report
     ) -> tuple[Scores, list[Sample]]:
-        """Return the scores and a few translations; `report` is called with the lines done and the lines in all."""
+        """Return the scores and a few translations; `report` is called with the lines done and the total."""
         began = monotonic()
         total = len(self.store) + len(self.pairs)
         was_training = model.training
@@ -126,7 +126,7 @@ class Validation:
         return translations
 
     def _samples(self, translations: list[str]) -> list[Sample]:
-        """Return sample translations, always of the same lines, so that a reader sees them change."""
+        """Return sample translations, always of the same lines, so that they can be compared over time."""
         spread = sorted({len(self.pairs) * number // _SAMPLES for number in range(_SAMPLES)})
         return [
             Sample(self.pairs[number].source, translations[number], self.pairs[number].target)

@@ -24,7 +24,7 @@ section { border-top: 1px solid var(--line); padding: .7rem 0 } section h3 { fon
 
 
 def score_row(score: PairedScore) -> list[str]:
-    """Return the cells of a metric. Of equal scores the tests say nothing."""
+    """Return the cells of a metric; for equal scores, the tests are meaningless."""
     tests = (score.bootstrap_p, score.randomization_p)
     p_values = [f"{p:.4f}" if score.difference else "–" for p in tests]
     return [score.name, _with_interval(score.a), _with_interval(score.b), f"{score.difference:+.2f}", *p_values]

@@ -1,4 +1,4 @@
-"""The frame of a page: one file that fetches nothing, in light and dark, for wide screens and phones."""
+"""The frame of every page: one self-contained file, in light and dark mode, for wide screens and phones."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def either_system(request, monkeypatch) -> None:
         monkeypatch.setattr(atomic_files, "_exchange", lambda first, second: False)
 
 
-def test_a_new_directory_appears_whole_at_the_end(tmp_path):
+def test_new_directory_appears_only_when_complete(tmp_path):
     final = tmp_path / "deep" / "down" / "final"
     with new_directory(final) as unfinished:
         fill(unfinished, "new")
@@ -63,7 +63,7 @@ def test_a_new_directory_appears_whole_at_the_end(tmp_path):
 
 
 @pytest.mark.usefixtures("either_system")
-def test_an_old_directory_is_replaced_whole(tmp_path):
+def test_old_directory_is_replaced_completely(tmp_path):
     for content in ("old", "new", "newer"):
         with new_directory(tmp_path / "final", replaces=anything) as unfinished:
             fill(unfinished, content)
@@ -74,7 +74,7 @@ def test_an_old_directory_is_replaced_whole(tmp_path):
 @pytest.mark.usefixtures("either_system")
 @pytest.mark.parametrize("old", [False, True])
 @pytest.mark.parametrize("error", [ValueError("wrong"), KeyboardInterrupt()])
-def test_a_failure_leaves_what_was_there_and_nothing_else(tmp_path, old, error):
+def test_failure_leaves_the_old_version_and_nothing_else(tmp_path, old, error):
     if old:
         with new_directory(tmp_path / "final") as unfinished:
             fill(unfinished, "old")
@@ -102,7 +102,7 @@ def killed(final: Path, content: str = "half") -> Path:
     return space
 
 
-def test_leftovers_of_a_killed_process_do_not_get_in(tmp_path):
+def test_leftovers_of_a_killed_process_are_excluded(tmp_path):
     killed(tmp_path / "final", "rubbish")
     with new_directory(tmp_path / "final") as unfinished:
         assert list(unfinished.iterdir()) == []
@@ -125,7 +125,7 @@ def test_clearing_removes_heedfuls_leftovers_only(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["directory", "file", "link"])
-def test_what_is_in_the_way_of_writing_is_not_removed(tmp_path, kind):
+def test_foreign_workspace_is_not_removed(tmp_path, kind):
     mine = tmp_path / ".unfinished-final"
     (tmp_path / "elsewhere").mkdir()
     fill(tmp_path / "elsewhere", "mine")
@@ -146,7 +146,7 @@ def test_what_is_in_the_way_of_writing_is_not_removed(tmp_path, kind):
 
 
 @pytest.mark.parametrize("kind", ["directory", "file", "link", "dangling link"])
-def test_what_heedful_did_not_write_is_not_replaced(tmp_path, kind):
+def test_foreign_directory_is_not_replaced(tmp_path, kind):
     final = tmp_path / "final"
     (tmp_path / "elsewhere").mkdir()
     fill(tmp_path / "elsewhere", "mine")
@@ -164,7 +164,7 @@ def test_what_heedful_did_not_write_is_not_replaced(tmp_path, kind):
     assert final.is_symlink() == ("link" in kind)
 
 
-def test_what_appears_while_a_directory_is_written_is_not_replaced(tmp_path):
+def test_target_created_during_the_write_is_not_replaced(tmp_path):
     final = tmp_path / "final"
 
     def write() -> None:
@@ -257,7 +257,7 @@ def test_death_between_the_two_renames_loses_nothing(tmp_path, monkeypatch):
     assert tree(tmp_path) == whole("final", "old")
 
 
-def test_clearing_prefers_the_new_one_where_it_is_in_place(tmp_path):
+def test_clearing_keeps_the_new_version_if_it_is_in_place(tmp_path):
     space = killed(tmp_path / "final", "half")
     for directory in (tmp_path / "final", space / "replaced"):
         directory.mkdir()
@@ -266,7 +266,7 @@ def test_clearing_prefers_the_new_one_where_it_is_in_place(tmp_path):
     assert tree(tmp_path) == whole("final", "final")
 
 
-def test_a_failed_second_rename_puts_the_old_one_back(tmp_path, monkeypatch):
+def test_failed_second_rename_restores_the_old_version(tmp_path, monkeypatch):
     with new_directory(tmp_path / "final") as unfinished:
         fill(unfinished, "old")
     monkeypatch.setattr(atomic_files, "_exchange", lambda first, second: False)
@@ -336,7 +336,7 @@ def test_a_disk_that_is_full_while_writing(tmp_path):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
-def test_a_device_that_is_full_is_not_told_to_free_space():
+def test_full_device_gets_its_own_advice():
     said = r"^Cannot write /dev/full: no space left on device\. It is a device or pipe"
     with pytest.raises(MachineError, match=said), disk_errors(Path("/dev/full")):
         raise FULL
@@ -365,7 +365,7 @@ def test_everything_is_flushed_before_the_rename(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS])
-def test_disk_errors_are_the_machines_fault(tmp_path, number):
+def test_disk_errors_are_machine_errors(tmp_path, number):
     with (
         pytest.raises(MachineError, match=re.escape(os.strerror(number).lower())) as caught,
         disk_errors(tmp_path / "x", 5_000),
@@ -376,14 +376,14 @@ def test_disk_errors_are_the_machines_fault(tmp_path, number):
 
 
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG])
-def test_names_that_cannot_be_written_are_wrong_usage(tmp_path, number):
+def test_unwritable_paths_are_usage_errors(tmp_path, number):
     with pytest.raises(UsageError) as caught, disk_errors(tmp_path / "x"):
         raise OSError(number, os.strerror(number))
     assert str(caught.value) == f"Cannot write {tmp_path / 'x'}: {os.strerror(number).lower()}. Choose another path."
     assert caught.value.exit_code == 2
 
 
-def test_a_directory_below_a_file_is_wrong_usage(tmp_path):
+def test_directory_below_a_file_is_a_usage_error(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(UsageError, match=r"Cannot write \S*file/x: "), new_directory(tmp_path / "file" / "x"):
         pass
@@ -396,7 +396,7 @@ def test_other_errors_pass_through(tmp_path):
         raise ValueError("other")
 
 
-def test_free_bytes_of_what_is_not_there_yet(tmp_path, monkeypatch):
+def test_free_bytes_of_a_path_that_does_not_exist(tmp_path, monkeypatch):
     asked = []
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: (asked.append(path), usage)[1])
@@ -426,7 +426,7 @@ def writer(kind: str, final: Path, content: str) -> subprocess.Popen[str]:
 
 
 @pytest.mark.parametrize("kind", ["file", "directory"])
-def test_two_processes_do_not_write_the_same_thing(tmp_path, kind):
+def test_second_writer_is_rejected(tmp_path, kind):
     """The second is refused, the first publishes what it wrote itself, and the old version is there until then."""
     final = tmp_path / "final"
     final.write_text("old", encoding="utf-8") if kind == "file" else final.mkdir()
@@ -469,7 +469,7 @@ for turn in range(200):
 
 
 @pytest.mark.parametrize("write", [atomic_files.new_file, discard])
-def test_a_missing_parent_is_said_at_once(tmp_path, write):
+def test_missing_parent_is_reported_immediately(tmp_path, write):
     """And not taken for a directory that another process has just removed."""
     with (
         pytest.raises(UsageError, match="none/final: no such file or directory"),
@@ -488,7 +488,7 @@ def test_only_plain_files_are_replaced_by_files(tmp_path, kind):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_an_empty_directory_of_the_users_stays(tmp_path):
+def test_empty_user_directory_is_kept(tmp_path):
     for name in (".unfinished-final", ".unfinished-other"):
         (tmp_path / name).mkdir()
     clear_unfinished(tmp_path)
@@ -516,7 +516,7 @@ def test_the_permissions_of_a_replaced_file_are_kept(tmp_path, mode):
 
 
 @pytest.mark.parametrize("old", [False, True])
-def test_a_file_that_does_not_fit(tmp_path, monkeypatch, old):
+def test_file_that_does_not_fit_on_the_disk(tmp_path, monkeypatch, old):
     path = tmp_path / "config.toml"
     if old:
         write_durably(path, b"old")

@@ -54,7 +54,7 @@ def sources(tokenizer: Tokenizer, *lengths: int) -> list[list[int]]:
 
 
 @pytest.mark.parametrize(("package", "name"), [("transformers", HF), ("ctranslate2", CT2)])
-def test_peers_say_what_we_say(model: Path, tokenizer: Tokenizer, package: str, name: str) -> None:
+def test_peers_translate_alike(model: Path, tokenizer: Tokenizer, package: str, name: str) -> None:
     """Greedily and in batches of one length: at the limit, which is the batch's for them, all do the same."""
     pytest.importorskip(package)
     ours = decoding_peers.CONTENDERS[HEEDFUL](model, 1)

@@ -89,7 +89,7 @@ OUT_OF_RANGE = [
 
 
 @pytest.mark.parametrize(("section", "values", "message"), OUT_OF_RANGE)
-def test_values_out_of_range(section, values, message):
+def test_out_of_range_values_are_rejected(section, values, message):
     with pytest.raises(ConfigError) as caught:
         SECTIONS[section](**values)
     assert message in str(caught.value)
@@ -119,20 +119,20 @@ def test_learned_positions_must_suffice():
         Recipe(data=data, decoding=decoding, model=ModelConfig(positions="learned", max_positions=149))
 
 
-def test_head_widths_follow_from_the_model():
+def test_head_widths_default_to_d_model_over_h():
     assert (ModelConfig(d_model=512, h=8).d_k, ModelConfig(d_model=512, h=8).d_v) == (64, 64)
     explicit = ModelConfig(d_model=512, h=7, d_k=16, d_v=32)
     assert (explicit.d_k, explicit.d_v) == (16, 32)
     assert ModelConfig(d_model=9, h=3, positions="learned").d_k == 3
 
 
-def test_checkpoints_kept_follow_from_those_averaged():
+def test_keep_defaults_to_average():
     assert TrainingConfig(average=5).keep == 5
     assert TrainingConfig(average=1).keep == 2
     assert TrainingConfig(average=5, keep=9).keep == 9
 
 
-def test_settings_do_not_change():
+def test_settings_are_immutable():
     with pytest.raises(FrozenInstanceError):
         ModelConfig().N = 3  # type: ignore[misc]
     assert replace(ModelConfig(), dropout=0.3).dropout == 0.3
@@ -151,14 +151,14 @@ def test_keys_of_a_recipe():
     ("preset", "shape"),
     [(presets.base, (6, 512, 2048, 8, 64, 64, 0.1)), (presets.big, (6, 1024, 4096, 16, 64, 64, 0.3))],
 )
-def test_presets_of_the_paper(preset, shape):
+def test_presets_match_table_3(preset, shape):
     config = preset(vocab_size=37_000)
     got = (config.N, config.d_model, config.d_ff, config.h, config.d_k, config.d_v, config.dropout)
     assert got == shape
     assert config.vocab_size == 37_000
 
 
-def test_training_of_the_paper():
+def test_training_presets_match_section_5():
     assert dict(presets.named("base").training) == {
         "steps": 100_000,
         "optimizer": "adam",
@@ -197,7 +197,7 @@ def test_nearest():
     assert nearest("", ["b", "a"]) == " Allowed: a, b."
 
 
-def test_exit_codes_are_those_of_the_tree_in_the_head_of_the_file():
+def test_exit_codes_match_the_module_docstring():
     drawn = {}
     for line in errors.__doc__.splitlines():
         words = line.replace("│", " ").replace("├──", " ").replace("└──", " ").split()

@@ -34,7 +34,7 @@ def test_the_demo_prints_scores_examples_and_a_picture(tmp_path: Path) -> None:
     assert f"  heedful  {load(tmp_path / 'run').translate(first.english).text}" in printed
 
 
-def test_a_run_on_other_text_is_left_alone(tmp_path: Path) -> None:
+def test_demo_does_not_touch_a_run_on_other_text(tmp_path: Path) -> None:
     recipe = recipes.build({"data": {"source": ("a",), "target": ("b",)}})
     (tmp_path / "config.toml").write_text(recipes.to_toml(recipe))
     with pytest.raises(UsageError, match=r"is a run that was trained on text files\. Choose another --out"):

@@ -33,7 +33,7 @@ def test_both_sides_end_with_the_end_symbol(store: Store) -> None:
             assert EOS not in ids[:-1]
 
 
-def test_the_bias_of_the_keys_changes_nothing() -> None:
+def test_key_bias_does_not_change_the_output() -> None:
     """It adds q·b to every score of a query, and softmax does not see what all scores have in common."""
     torch.manual_seed(0)
     model = Transformer(replace(SMALL, dropout=0.0)).double().eval()
@@ -46,7 +46,7 @@ def test_the_bias_of_the_keys_changes_nothing() -> None:
         assert torch.allclose(model(source, target), before, rtol=0.0, atol=1e-12) == same, changed
 
 
-def test_the_epsilon_of_the_norms() -> None:
+def test_layer_norm_epsilon() -> None:
     """A position whose variance is v comes out with v / (v + 1e-5)."""
     norm = next(iter(Transformer(SMALL).double().encoder)).after_feed_forward.norm
     x = torch.linspace(-1e-3, 1e-3, 16, dtype=torch.float64)
@@ -54,7 +54,7 @@ def test_the_epsilon_of_the_norms() -> None:
     assert norm(x).var(unbiased=False).item() == pytest.approx(variance / (variance + 1e-5), rel=1e-9)
 
 
-def test_dropout_falls_where_the_paper_has_it_and_nowhere_else(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dropout_is_applied_only_where_the_paper_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Section 5.4: on two sums, and on the output of 2 sub-layers of the encoder and 3 of the decoder, each N times."""
     shapes: list[tuple[int, ...]] = []
 
@@ -89,7 +89,7 @@ def figures(variant: Variant, store: Store) -> tuple[float, ...]:
     return result.loss, result.gradient_norm, logits.sum().item()
 
 
-def test_every_other_choice_is_another(store: Store) -> None:
+def test_every_variant_differs_from_the_baseline(store: Store) -> None:
     """A patch whose target has moved would compare heedful with itself."""
     found = {variant.name: figures(variant, store) for variant in TRAINING}
     for variant in TRAINING[1:]:
@@ -98,7 +98,7 @@ def test_every_other_choice_is_another(store: Store) -> None:
 
 
 @pytest.mark.parametrize("variant", SEARCH[1:], ids=lambda variant: variant.name)
-def test_every_other_search_changes_what_search_uses(variant: Variant) -> None:
+def test_every_search_variant_patches_code_in_use(variant: Variant) -> None:
     """With something useless in the place of the patch, the search fails: the place is one that counts."""
     model = Transformer(SMALL).eval()
     for owner, name, new in variant.patches:

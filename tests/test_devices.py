@@ -13,7 +13,7 @@ from heedful.devices import cores, has_native_bf16, pick_device
 from heedful.errors import UsageError
 
 
-def test_threads_asked_for_in_the_environment_are_kept_to(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_thread_count_follows_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     assert cores() == 1
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
@@ -21,7 +21,7 @@ def test_threads_asked_for_in_the_environment_are_kept_to(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("asked", ["", "0", "-1", "many", "4,2"])
-def test_otherwise_all_cores_that_this_process_may_use(monkeypatch: pytest.MonkeyPatch, asked: str) -> None:
+def test_default_is_all_available_cores(monkeypatch: pytest.MonkeyPatch, asked: str) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", asked)
     assert cores() == len(os.sched_getaffinity(0))
 
@@ -33,7 +33,7 @@ def test_devices_by_name() -> None:
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
-def test_a_gpu_that_is_not_there() -> None:
+def test_missing_gpu_is_reported() -> None:
     assert pick_device("auto") == torch.device("cpu")
     with pytest.raises(UsageError, match="no CUDA device"):
         pick_device("cuda")
@@ -60,7 +60,7 @@ def processor(monkeypatch: pytest.MonkeyPatch, level: str, **capabilities: objec
         ("DEFAULT", {"avx512_bf16": True}, False),
     ],
 )
-def test_a_processor_multiplies_bf16_with_avx512_bf16_or_amx(
+def test_native_bf16_requires_avx512_bf16_or_amx(
     monkeypatch: pytest.MonkeyPatch, level: str, capabilities: dict[str, bool], expected: bool
 ) -> None:
     processor(monkeypatch, level, **capabilities)
@@ -82,7 +82,7 @@ def test_a_processor_multiplies_bf16_with_avx512_bf16_or_amx(
         ("SSE41", False),
     ],
 )
-def test_instructions_that_onednn_may_not_use_do_not_count(
+def test_instructions_disabled_for_onednn_do_not_count(
     monkeypatch: pytest.MonkeyPatch, allowed: str, expected: bool
 ) -> None:
     processor(monkeypatch, "AVX512", avx512_bf16=True)
@@ -91,7 +91,7 @@ def test_instructions_that_onednn_may_not_use_do_not_count(
 
 
 @pytest.mark.parametrize(("name", "value"), [("ATEN_CPU_CAPABILITY", "avx2"), ("ONEDNN_MAX_CPU_ISA", "AVX2")])
-def test_bf16_can_be_switched_off_in_the_environment(name: str, value: str) -> None:
+def test_environment_can_disable_bf16(name: str, value: str) -> None:
     code = "import torch; from heedful.devices import has_native_bf16; print(has_native_bf16(torch.device('cpu')))"
     done = subprocess.run(
         [sys.executable, "-c", code], env={**os.environ, name: value}, capture_output=True, text=True, check=True
@@ -100,12 +100,12 @@ def test_bf16_can_be_switched_off_in_the_environment(name: str, value: str) -> N
 
 
 @pytest.mark.parametrize(("capability", "expected"), [((7, 5), False), ((8, 0), True), ((8, 9), True), ((12, 0), True)])
-def test_a_gpu_multiplies_bf16_from_compute_capability_8(
+def test_gpu_bf16_requires_compute_capability_8(
     monkeypatch: pytest.MonkeyPatch, capability: tuple[int, int], expected: bool
 ) -> None:
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: capability)
     assert has_native_bf16(torch.device("cuda")) == expected
 
 
-def test_other_devices_are_not_trusted_with_bf16() -> None:
+def test_other_devices_have_no_native_bf16() -> None:
     assert not has_native_bf16(torch.device("mps"))

@@ -15,7 +15,7 @@ def test_singular_and_plural(count: int, text: str) -> None:
     assert plural(count, "line") == text
 
 
-def test_a_plural_that_is_not_an_s() -> None:
+def test_irregular_plural() -> None:
     assert [plural(count, "batch", "batches") for count in (1, 2)] == ["1 batch", "2 batches"]
 
 
@@ -32,7 +32,7 @@ def test_command_can_be_pasted_into_a_shell(tmp_path: Path, monkeypatch: pytest.
     assert shlex.split(shell_command("info", outside)) == ["heedful", "info", str(outside)]
 
 
-def test_a_program_that_is_not_on_the_path_is_named_as_it_was_called(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_program_outside_path_keeps_its_path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.which", lambda _: None)
     monkeypatch.setattr("sys.argv", [".venv/bin/heedful"])
     assert shell_command("serve", Path("runs/x")) == ".venv/bin/heedful serve runs/x"

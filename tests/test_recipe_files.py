@@ -55,7 +55,7 @@ def test_each_reads_the_text_that_its_name_says(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", RECIPES)
-def test_each_begins_with_its_command(name: str) -> None:
+def test_each_recipe_begins_with_its_command(name: str) -> None:
     head = path(name).read_text(encoding="utf-8").partition("[data]")[0]
     assert f"heedful train recipes/{name}.toml --data-root DIR --out runs/" in head
     assert "docs/reference/data.md" in head

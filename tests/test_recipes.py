@@ -72,7 +72,7 @@ RECIPES = st.builds(
 
 @settings(max_examples=150)
 @given(RECIPES)
-def test_a_recipe_survives_its_file(tmp_path_factory, recipe):
+def test_recipe_survives_a_toml_round_trip(tmp_path_factory, recipe):
     path = tmp_path_factory.getbasetemp() / "config.toml"
     path.write_bytes(recipes.to_toml(recipe).encode("utf-8"))
     assert recipes.build(recipes.read(path)) == recipe
@@ -80,7 +80,7 @@ def test_a_recipe_survives_its_file(tmp_path_factory, recipe):
 
 @settings(max_examples=100)
 @given(RECIPES)
-def test_what_is_written_is_toml_with_every_key(recipe):
+def test_written_toml_has_every_key(recipe):
     written = tomllib.loads(recipes.to_toml(recipe))
     assert {section: list(entries) for section, entries in written.items()} == {
         section: list(keys_of(section)) for section in SECTIONS
@@ -90,7 +90,7 @@ def test_what_is_written_is_toml_with_every_key(recipe):
 
 @settings(max_examples=50)
 @given(RECIPES, RECIPES)
-def test_differences_are_what_makes_two_recipes_unequal(first, second):
+def test_differences_lists_the_unequal_keys(first, second):
     assume(first != second)
     assert recipes.differences(first, first) == {}
     settings = recipes.as_settings(first)
@@ -142,12 +142,12 @@ def refusal(path: Path) -> str:
         ("not a recipe", "Recipe {path} is not valid TOML: "),
     ],
 )
-def test_wrong_recipes(write_text, text, message):
+def test_invalid_recipes_are_rejected(write_text, text, message):
     path = write_text("recipe.toml", text)
     assert refusal(path).startswith(message.format(path=path))
 
 
-def test_a_toml_error_says_where(write_text):
+def test_toml_error_names_the_line(write_text):
     assert "line 2" in refusal(write_text("recipe.toml", "[training]\nsteps = = 3\n"))
 
 
@@ -156,7 +156,7 @@ def test_rules_between_keys(write_text):
     assert refusal(path).startswith("data.max_length = 500 is above training.batch_tokens = 400")
 
 
-def test_recipes_that_cannot_be_read(tmp_path, write_text):
+def test_unreadable_recipes_are_rejected(tmp_path, write_text):
     assert refusal(tmp_path / "none.toml") == f"Recipe {tmp_path / 'none.toml'} does not exist. Check the path."
     assert refusal(tmp_path).startswith(f"Cannot read recipe {tmp_path}: ")
     path = write_text("latin.toml", b'[data]\nsource = "Gr\xf6\xdfe"\n')
@@ -213,7 +213,7 @@ def test_absolute_paths_do_not_change_what_was_given():
     assert given == {"data": {"source": ("a",), "tokenizer": ""}}
 
 
-def test_a_file_name_that_is_no_text_is_refused():
+def test_file_name_that_is_not_utf8_is_rejected():
     """A recipe is UTF-8; a name of other bytes could not be written to config.toml."""
     name = os.fsdecode(b"Gr\xf6\xdfe.en")
     with pytest.raises(ConfigError, match=r"The file name '/root/Gr.*\.en' is not UTF-8.*Rename"):
@@ -270,7 +270,7 @@ def test_set_without_its_parts(assignment):
         ("data.source=3", "--set: data.source must be a string or a list of strings, not 3."),
     ],
 )
-def test_set_wrongly(assignment, message):
+def test_invalid_set_assignments_are_rejected(assignment, message):
     with pytest.raises(ConfigError) as caught:
         recipes.overrides([assignment])
     assert str(caught.value).startswith(message)
@@ -293,12 +293,12 @@ def test_mapping():
         ("training", 'overrides: unknown key "" in [training]'),
     ],
 )
-def test_mapping_wrongly(name, message):
+def test_invalid_mappings_are_rejected(name, message):
     with pytest.raises(ConfigError, match=re.escape(message)):
         recipes.from_mapping({name: 1})
 
 
-def test_merged_keeps_both_and_touches_neither():
+def test_merged_copies_both_mappings():
     first, second = {"model": {"N": 1, "h": 2}}, {"model": {"N": 3}, "data": {"lowercase": True}}
     assert recipes.merged(first, second) == {"model": {"N": 3, "h": 2}, "data": {"lowercase": True}}
     assert first == {"model": {"N": 1, "h": 2}}

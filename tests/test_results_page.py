@@ -132,7 +132,9 @@ def test_figures_make_tables_and_a_picture(tmp_path: Path) -> None:
         f"| {name} | test_2016_flickr | 1,000 | **{middle} ± 0.75** | 61.17 ± 0.75 | 0.920 ± 0.010 "
         "| 1: 41.00, 2: 40.50, 3: 42.00 |"
     ) in text
-    assert f"Wu et al. 2021 report 41.02 for this shape and text on test_2016_flickr; {middle} is 0.15 above that" in text
+    assert (
+        f"Wu et al. 2021 report 41.02 for this shape and text on test_2016_flickr; {middle} is 0.15 above that" in text
+    )
     assert "| europarl | validation | 1,000 | **21.00** | 41.00 | 0.910 | 1 |" in text
     assert "commit not recorded; a busy machine" in text
     assert text.index("### multi30k-en-de") < text.index("### europarl")  # recipes come first

@@ -38,7 +38,7 @@ class Example:
         ("best", 1, 1.0),
     ],
 )
-def test_a_value_of_its_fields_type_is_taken(key: str, value: object, expected: object) -> None:
+def test_value_of_the_field_type_is_accepted(key: str, value: object, expected: object) -> None:
     found = getattr(build_dataclass(Example, {key: value}), key)
     assert (found, type(found)) == (expected, type(expected))
 
@@ -58,7 +58,7 @@ def test_a_value_of_its_fields_type_is_taken(key: str, value: object, expected: 
         ("best", "low", "best must be a number or null, not 'low'."),
     ],
 )
-def test_any_other_value_is_refused_by_name(key: str, value: object, said: str) -> None:
+def test_other_values_are_rejected_with_the_key(key: str, value: object, said: str) -> None:
     with pytest.raises(TypeError, match=said):
         build_dataclass(Example, {key: value})
 
@@ -74,7 +74,7 @@ def test_the_name_in_the_message_is_the_callers() -> None:
 
 
 @pytest.mark.parametrize("found", [0, 2, None, True, "1", [1]])
-def test_another_version_says_what_to_do(found: object) -> None:
+def test_unknown_format_version_says_what_to_do(found: object) -> None:
     with pytest.raises(ModelError, match=r"reads format_version 1\. Use the heedful version that wrote it"):
         require_format_version(found, 1, Path("config.json"), ModelError)
     require_format_version(1, 1, Path("config.json"), ModelError)

@@ -51,7 +51,7 @@ def outside(installed: Path, cwd: Path, *arguments: str | Path, stdin: str = "")
     return subprocess.run(command, cwd=cwd, env=environment, input=stdin, capture_output=True, text=True, check=False)
 
 
-def test_has_the_package_and_nothing_else(wheel: Path) -> None:
+def test_wheel_contains_only_the_package(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     tops = {name.split("/")[0] for name in names}
     assert tops == {"heedful", f"heedful-{heedful.__version__}.dist-info"}
@@ -62,7 +62,7 @@ def test_has_the_package_and_nothing_else(wheel: Path) -> None:
     assert {path.relative_to(ROOT / "src").as_posix() for path in files} <= set(names)
 
 
-def test_declares_what_it_needs(wheel: Path) -> None:
+def test_wheel_declares_its_dependencies(wheel: Path) -> None:
     metadata = zipfile.ZipFile(wheel).read(f"heedful-{heedful.__version__}.dist-info/METADATA").decode()
     assert "Requires-Python: >=3.11" in metadata
     for name in ("torch", "numpy", "sentencepiece", "safetensors", "sacrebleu"):

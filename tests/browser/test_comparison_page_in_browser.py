@@ -31,13 +31,13 @@ def test_text_stays_text(open_page: Any, path: Path) -> None:
     assert REFERENCES[0] in page.locator("body").inner_text()
 
 
-def test_a_phone_scrolls_in_one_direction_only(open_page: Any, path: Path) -> None:
+def test_phone_layout_scrolls_only_vertically(open_page: Any, path: Path) -> None:
     page = open_page(path)
     page.set_viewport_size({"width": 390, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
-def test_the_dark_page_has_dark_paper(open_page: Any, path: Path) -> None:
+def test_dark_mode_has_a_dark_background(open_page: Any, path: Path) -> None:
     page = open_page(path)
     brightness = []
     for scheme in ("light", "dark"):

@@ -199,7 +199,7 @@ def test_the_engine_is_printed(heedful: Program, model: Path, options: tuple[str
     assert engine in outcome.err
 
 
-def test_engines_say_the_same(heedful: Program, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_engines_agree(heedful: Program, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Greedily, with one limit for both lines. A process has one engine: the second is refused otherwise."""
     pytest.importorskip("ctranslate2")
     arguments = ("translate", model, "--beam", "1", "--engine")

@@ -82,7 +82,7 @@ def test_average_replaces_only_models(own_run: Path, tmp_path: Path, kind: str) 
     assert sorted(path.name for path in out.iterdir()) == before
 
 
-def test_an_error_that_nobody_reads_keeps_its_exit_code() -> None:
+def test_unreadable_stderr_keeps_the_exit_code() -> None:
     """A closed stderr (`2>&1 | head`) ended the program with exit code 1 and no word."""
     read, write = os.pipe()
     os.close(read)

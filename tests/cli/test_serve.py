@@ -75,7 +75,7 @@ def test_languages_of_an_unfinished_run(run: Path) -> None:
         (["--host", "0.0.0.0", "--cors-origin", "*", "--api-keys", "KEYS"], []),
     ],
 )
-def test_who_may_use_it_without_a_key_is_said(
+def test_exposure_is_printed(
     run: Path,
     options: list[str],
     said: list[str],

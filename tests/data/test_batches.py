@@ -40,19 +40,19 @@ def shapes_of(store, batches: Batches, number: int) -> list[tuple[int, int, int]
 
 
 @pytest.mark.parametrize("number", [0, 1, 17])
-def test_every_pair_is_seen_exactly_once_an_epoch(batches, store, number):
+def test_every_pair_is_seen_exactly_once_per_epoch(batches, store, number):
     seen = [index for batch in epoch(batches, number) for index in batch]
     assert sorted(seen) == list(range(len(store)))
 
 
-def test_both_padded_sides_are_within_the_budget(batches):
+def test_both_padded_sides_fit_the_budget(batches):
     for number in range(2 * batches.per_epoch):
         batch = batches[number]
         assert batch.source_BS.numel() <= BUDGET
         assert batch.target_out_BT.numel() <= BUDGET
 
 
-def test_a_budget_below_the_longest_pair_gives_it_a_batch_of_its_own(store):
+def test_pair_longer_than_the_budget_is_a_batch_of_its_own(store):
     batches = Batches(store, 5, seed=1)
     for number in range(batches.per_epoch):
         batch = batches[number]
@@ -99,7 +99,7 @@ def test_seeds_and_epochs_differ(store, batches):
     assert {frozenset(batch) for batch in first} != {frozenset(batch) for batch in second}
 
 
-def test_batches_are_not_in_order_of_length(store, batches):
+def test_batches_are_shuffled_across_lengths(store, batches):
     longest = [store.lengths("target")[batch].max() for batch in epoch(batches, 0)]
     assert longest != sorted(longest)
 
@@ -108,14 +108,14 @@ def test_every_epoch_has_the_same_shapes(store, batches):
     assert shapes_of(store, batches, 0) == shapes_of(store, batches, 1) == shapes_of(store, batches, 5)
 
 
-def test_tokens_are_the_real_target_tokens(batches):
+def test_tokens_exclude_padding(batches):
     for number in range(10):
         batch = batches[number]
         assert batches.tokens(number) == batch.tokens == int((batch.target_out_BT != PAD).sum())
 
 
 @pytest.mark.parametrize("number", [0, 3])
-def test_padding_share_against_counting(batches, number):
+def test_padding_fraction_matches_a_count(batches, number):
     real = padded = 0
     for place in range(batches.per_epoch):
         batch = batches[number * batches.per_epoch + place]
@@ -132,7 +132,7 @@ def test_worst_has_most_padded_target_positions(store, budget):
     assert batches.worst().target_out_BT.numel() == most
 
 
-def test_two_ways_every_other_batch_is_turned_round(store, batches):
+def test_bidirectional_batches_alternate_in_direction(store, batches):
     """As if it had been made of the sides the other way round; afterwards none is."""
     bidirectional = Batches(store, BUDGET, seed=1, bidirectional=6)
     for number in range(10):
@@ -145,7 +145,7 @@ def test_two_ways_every_other_batch_is_turned_round(store, batches):
         assert (other.tokens, other.lines) == (one.tokens, one.lines)
 
 
-def test_the_worst_of_two_ways_may_be_one_that_is_turned_round(tmp_path, tokenizer):
+def test_worst_batch_may_be_a_reversed_one(tmp_path, tokenizer):
     texts = [Pair("bada kilo meto " * 3, "me"), Pair("me", "kilo bada")]
     store = write_store(tmp_path / "s", texts, tokenizer, DataConfig(max_ratio=100.0), {})
     long, short = (max(store.lengths(side)) for side in ("source", "target"))
@@ -154,7 +154,7 @@ def test_the_worst_of_two_ways_may_be_one_that_is_turned_round(tmp_path, tokeniz
     assert Batches(store, 1, seed=1, bidirectional=10).worst().target_out_BT.shape == (1, long)
 
 
-def test_asking_for_the_worst_changes_nothing(store, batches):
+def test_worst_has_no_side_effects(store, batches):
     expected = Batches(store, BUDGET, seed=1).indices(4).tolist()
     batches.indices(batches.per_epoch)
     batches.worst()
@@ -187,7 +187,7 @@ def naive_cut(pairs: list[tuple[int, int]], budget: int) -> list[int]:
 @given(LENGTHS, st.one_of(st.integers(1, 300), st.sampled_from([40, 60, 80, 120, 240])))
 @example([(2, 2)] * 5, 4)  # the budget itself is allowed
 @example([(3, 2), (2, 2), (2, 2)], 5)
-def test_cuts_and_shapes_against_plain_loops(pairs, budget):
+def test_boundaries_and_shapes_match_plain_loops(pairs, budget):
     order, buckets = order_by_length(pairs)
     sorted_pairs = [pairs[index] for index in order]
     starts = bucket_boundaries(buckets, budget)
@@ -201,14 +201,14 @@ def test_cuts_and_shapes_against_plain_loops(pairs, budget):
 
 
 @given(LENGTHS, st.integers(1, 30))
-def test_order_does_not_depend_on_the_stretches_it_is_read_in(pairs, chunk):
+def test_order_does_not_depend_on_the_chunk_size(pairs, chunk):
     whole, buckets = order_by_length(pairs)
     parts, same_buckets = order_by_length(pairs, chunk)
     assert parts == whole
     assert [column.tolist() for column in same_buckets] == [column.tolist() for column in buckets]
 
 
-def test_the_longest_lengths_that_a_store_can_have_are_told_apart():
+def test_sort_keys_distinguish_the_largest_lengths():
     pairs = [(2**31 - 1, 2**31 - 1), (2**31 - 2, 2**31 - 1), (1, 2**31 - 2), (2**31 - 1, 1)]
     order, buckets = order_by_length(pairs)
     assert order == [3, 2, 0, 1]
@@ -216,7 +216,7 @@ def test_the_longest_lengths_that_a_store_can_have_are_told_apart():
 
 
 @given(LENGTHS)
-def test_order_puts_alike_lengths_together(pairs):
+def test_order_groups_similar_lengths(pairs):
     order, buckets = order_by_length(pairs)
     assert order == sorted(range(len(pairs)), key=lambda i: (pairs[i][1], pairs[i][0] * (-1) ** pairs[i][1]))
     sorted_pairs = [pairs[index] for index in order]
@@ -255,7 +255,7 @@ def test_pad(sentences):
     assert pad(sentences).tolist() == [padded(ids, longest) for ids in sentences]
 
 
-def test_batch_moves_to_a_device_whole(batches):
+def test_batch_moves_to_a_device_completely(batches):
     batch = batches[0]
     moved = batch.to(torch.device("meta"))
     assert {moved.source_BS.device.type, moved.target_in_BT.device.type, moved.target_out_BT.device.type} == {"meta"}

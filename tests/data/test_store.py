@@ -77,7 +77,7 @@ def test_limits_are_inclusive(tmp_path, tokenizer):
         assert (len(store), store.report.uneven) == (kept, 1 - kept)
 
 
-def test_report_for_people():
+def test_report_format():
     report = FilterReport(read=12_345, kept=12_000, empty=5, too_long=300, uneven=40)
     assert str(report) == "12,000 of 12,345 pairs kept (5 empty, 300 too long, 40 too different in length)"
 
@@ -87,13 +87,13 @@ def test_facts_and_report_are_read_back(store):
     assert store.report.read == 1_000
 
 
-def test_a_store_of_nothing(tmp_path, tokenizer):
+def test_empty_store(tmp_path, tokenizer):
     store = write_store(tmp_path / "s", [Pair("", "x")], tokenizer, DataConfig(), {})
     assert len(store) == 0
     assert store.lengths("source").tolist() == []
 
 
-def test_chunks_leave_no_trace(tmp_path, tokenizer, make_pairs, monkeypatch):
+def test_store_does_not_depend_on_the_chunk_size(tmp_path, tokenizer, make_pairs, monkeypatch):
     pairs = [*make_pairs(50), Pair("", ""), *make_pairs(50, seed=3)]
     write_store(tmp_path / "whole", pairs, tokenizer, DataConfig(max_length=20), {})
     monkeypatch.setattr("heedful.data.store._CHUNK", 7)
@@ -104,7 +104,7 @@ def test_chunks_leave_no_trace(tmp_path, tokenizer, make_pairs, monkeypatch):
 
 
 @pytest.mark.parametrize(("vocab_size", "dtype"), [(2**16, np.uint16), (2**16 + 1, np.uint32)])
-def test_ids_are_as_wide_as_the_vocabulary_needs(tmp_path, vocab_size, dtype):
+def test_id_type_fits_the_vocabulary_size(tmp_path, vocab_size, dtype):
     class Wide:
         def __init__(self) -> None:
             self.vocab_size = vocab_size
@@ -128,7 +128,7 @@ def test_ten_megabytes_in_one_line_are_dropped_quickly(tmp_path, tokenizer, writ
     assert store.lines.tolist() == [1, 4]
 
 
-def test_an_error_in_the_text_leaves_no_store(tmp_path, tokenizer):
+def test_text_error_leaves_no_store(tmp_path, tokenizer):
     def failing() -> Iterator[Pair]:
         yield Pair("a", "b")
         raise CorpusError("text:2: not UTF-8")
@@ -148,7 +148,7 @@ def peak_of_writing(directory: Path, pairs: Iterator[Pair], tokenizer) -> int:
         tracemalloc.stop()
 
 
-def test_memory_is_flat_in_the_number_of_lines(tmp_path, tokenizer, make_pairs, monkeypatch):
+def test_memory_does_not_grow_with_the_number_of_lines(tmp_path, tokenizer, make_pairs, monkeypatch):
     monkeypatch.setattr("heedful.data.store._CHUNK", 500)
     monkeypatch.setattr("heedful.data.store._ORDERED_TOGETHER", 500)
     pairs = make_pairs(500)
@@ -161,7 +161,7 @@ def test_memory_is_flat_in_the_number_of_lines(tmp_path, tokenizer, make_pairs, 
     assert many < 1.25 * few, (few, many)
 
 
-def test_memory_does_not_grow_with_lines_that_are_dropped(tmp_path, tokenizer):
+def test_memory_does_not_grow_with_dropped_lines(tmp_path, tokenizer):
     """A hundred lines of a megabyte each, one at a time."""
     stream = (Pair("x" * 1_000_000, "y") for _ in range(100))
     assert peak_of_writing(tmp_path / "s", stream, tokenizer) < 20_000_000
@@ -197,14 +197,14 @@ def refused(directory: Path) -> None:
 
 
 @pytest.mark.parametrize("value", [0, 1, 1_000])
-def test_lengths_that_are_not_the_texts_are_refused(written, value):
+def test_inconsistent_lengths_are_rejected(written, value):
     buckets = np.fromfile(written / "buckets", np.int64).reshape(3, -1)
     buckets[:2] = value
     buckets.tofile(written / "buckets")
     refused(written)
 
 
-def test_an_order_that_is_not_the_texts_is_met_in_training(written):
+def test_inconsistent_order_is_detected_in_training(written):
     order = np.fromfile(written / "by_length", np.int64)
     np.full_like(order, order[-1]).tofile(written / "by_length")
     batches = Batches(Store(written), 60, seed=1)
@@ -213,14 +213,14 @@ def test_an_order_that_is_not_the_texts_is_met_in_training(written):
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_missing_file_is_refused(written, name):
+def test_missing_file_is_rejected(written, name):
     (written / name).unlink()
     refused(written)
 
 
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("lost", [1, 2, 8, None])
-def test_a_truncated_file_is_refused(written, name, lost):
+def test_truncated_file_is_rejected(written, name, lost):
     content = (written / name).read_bytes()
     (written / name).write_bytes(content[: -lost if lost else 0])
     refused(written)
@@ -238,18 +238,18 @@ def test_a_truncated_file_is_refused(written, name, lost):
     ],
     ids=["a list", "no type", "objects", "no facts", "other report", "other count"],
 )
-def test_a_description_that_does_not_fit_is_refused(written, change):
+def test_invalid_description_is_rejected(written, change):
     described = json.loads((written / "store.json").read_text(encoding="utf-8"))
     (written / "store.json").write_text(json.dumps(change(described)), encoding="utf-8")
     refused(written)
 
 
-def test_another_format_version_says_what_to_do(written):
+def test_unknown_store_version_says_what_to_do(written):
     described = json.loads((written / "store.json").read_text(encoding="utf-8"))
     (written / "store.json").write_text(json.dumps({**described, "format_version": 2}), encoding="utf-8")
     with pytest.raises(CorpusError, match=r"has format_version 2; heedful .* reads format_version 1"):
         Store(written)
 
 
-def test_no_store_at_all(tmp_path):
+def test_missing_store(tmp_path):
     refused(tmp_path / "none")

@@ -23,7 +23,7 @@ def test_batches_by_length_hold_every_item_once_longest_first(lengths: list[int]
 
 
 @given(lengths=LENGTHS, budget=st.integers(1, 100))
-def test_runs_of_equal_lengths_are_cut_as_single_items_are(lengths: list[int], budget: int) -> None:
+def test_counts_of_equal_lengths_match_single_items(lengths: list[int], budget: int) -> None:
     distinct = sorted(set(lengths))
     by_run = batch_boundaries(distinct, [lengths.count(length) for length in distinct], budget)
     assert by_run == batch_boundaries(sorted(lengths), [1] * len(lengths), budget)

@@ -19,7 +19,7 @@ V = 11
 @pytest.mark.parametrize("beam", [1, 3])
 @pytest.mark.parametrize("seed", range(3))
 @torch.no_grad()
-def test_steps_equal_recomputation_while_rows_move_and_sentences_come_and_go(
+def test_steps_match_recomputation_while_rows_move_and_sentences_enter_and_leave(
     lengths: list[int], beam: int, seed: int
 ) -> None:
     """A search that takes random turns: each row goes on from a random row of its sentence; some leave, some come."""
@@ -68,7 +68,7 @@ def test_steps_equal_recomputation_while_rows_move_and_sentences_come_and_go(
 
 
 @torch.no_grad()
-def test_a_cache_does_not_grow_with_the_sentences_that_have_been_there() -> None:
+def test_cache_does_not_grow_with_finished_sentences() -> None:
     model = random_model(1, V)
     cache = DecoderCache(SearchDecoder(model), beam=2)
     for _ in range(40):
@@ -81,7 +81,7 @@ def test_a_cache_does_not_grow_with_the_sentences_that_have_been_there() -> None
 
 
 @torch.no_grad()
-def test_room_for_long_sentences_is_not_given_to_many_short_ones() -> None:
+def test_capacity_for_long_sentences_is_not_kept_for_short_ones() -> None:
     model = random_model(1, V)
     cache = DecoderCache(SearchDecoder(model), beam=1)
     cache.admit(model.encode(pad([[4] * 50])), [0])
@@ -94,7 +94,7 @@ def test_room_for_long_sentences_is_not_given_to_many_short_ones() -> None:
 
 
 @torch.no_grad()
-def test_who_comes_into_a_row_is_not_spoilt_by_who_was_there() -> None:
+def test_new_sentence_is_unaffected_by_the_previous_one_in_its_row() -> None:
     model = random_model(1, V)
     cache = DecoderCache(SearchDecoder(model), beam=1)
     cache.admit(model.encode(pad([[4, 5, 6, 3]])), [0])
@@ -108,7 +108,7 @@ def test_who_comes_into_a_row_is_not_spoilt_by_who_was_there() -> None:
 
 @pytest.mark.parametrize("shape", [{"d_k": 3, "d_v": 5}, {"d_k": 5, "d_v": 3}, {"positions": "learned"}])
 @torch.no_grad()
-def test_every_shape_of_model(shape: dict[str, object]) -> None:
+def test_all_model_shapes(shape: dict[str, object]) -> None:
     torch.manual_seed(1)
     model = Transformer(ModelConfig(vocab_size=V, N=2, d_model=8, d_ff=12, h=2, **shape)).double().eval()
     source, target = pad(random_sources(1, V, [4, 2])), torch.randint(4, V, (2, 6))

@@ -13,14 +13,14 @@ from heedful.decoding.inference_model import SearchModel
 from heedful.decoding.projection_kernels import Precision
 
 
-def test_the_decoder_of_a_model_in_double_stays_double() -> None:
+def test_float64_model_keeps_float64_in_search() -> None:
     ready = SearchModel(random_model(1))
     assert ready.decoder.logits(torch.zeros(1, 8, dtype=torch.float64)).dtype == torch.float64
 
 
 @pytest.mark.parametrize(("precision", "error"), [("fp32", 1e-5), ("bf16", 0.1), ("int8", 0.3)])
 @torch.inference_mode()
-def test_lower_precisions_are_near(precision: Precision, error: float) -> None:
+def test_lower_precisions_are_close(precision: Precision, error: float) -> None:
     """Log-probabilities after three tokens, beside those of the model in one pass."""
     model = random_model(1, 40, N=2, d_model=32, d_ff=48).float()
     source_BS, target_BT = pad(random_sources(1, 40, [6, 4])), torch.tensor([[BOS, 7, 9], [BOS, 30, 5]])

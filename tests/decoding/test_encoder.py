@@ -29,7 +29,7 @@ def test_states_and_mask(lengths: list[int], shape: dict[str, int]) -> None:
 
 
 @torch.no_grad()
-def test_bf16_states_are_near() -> None:
+def test_bf16_states_are_close() -> None:
     model = random_model(3, V, N=2).float()
     source_BS = pad(random_sources(1, V, [5, 7]))
     found = SearchEncoder(model, "bf16").encode(source_BS).states_BSD

@@ -46,7 +46,7 @@ def test_plain_products(draw: torch.Generator, rows: int, dtype: torch.dtype) ->
 @needs_packing
 @pytest.mark.parametrize("rows", [1, 7, 8, 70])
 @pytest.mark.parametrize("with_bias", [False, True])
-def test_packed_weights_multiply_as_plain_ones(draw: torch.Generator, rows: int, with_bias: bool) -> None:
+def test_packed_weights_match_plain_ones(draw: torch.Generator, rows: int, with_bias: bool) -> None:
     operators = packed_operators()
     assert operators is not None
     weight, bias, x = normal(draw, 24, 64), normal(draw, 24) if with_bias else None, normal(draw, rows, 64)
@@ -56,7 +56,7 @@ def test_packed_weights_multiply_as_plain_ones(draw: torch.Generator, rows: int,
 
 
 @needs_packing
-def test_the_number_of_rows_decides(draw: torch.Generator) -> None:
+def test_number_of_rows_selects_the_kernel(draw: torch.Generator) -> None:
     calls: list[int] = []
     operators = packed_operators()
     assert operators is not None
@@ -74,7 +74,7 @@ def test_the_number_of_rows_decides(draw: torch.Generator) -> None:
     assert calls == [8, 8, 9, 9]
 
 
-def test_the_table() -> None:
+def test_kernel_table() -> None:
     """By processor and shape; on a processor that was not measured, torch's public operators."""
     vocabulary, narrow = 192 * 4_600, 192 * 192
     assert packed_from(vocabulary, torch.float32, ZEN) is not None
@@ -84,9 +84,7 @@ def test_the_table() -> None:
     assert packed_from(vocabulary, torch.bfloat16, ZEN - {"bf16"}) is None
 
 
-def test_without_the_private_operators_the_public_ones_multiply(
-    draw: torch.Generator, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_public_operators_replace_missing_private_ones(draw: torch.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
     weight, x = normal(draw, 600, 800), normal(draw, 70, 800)
     monkeypatch.setattr(projection_kernels, "processor", lambda: ZEN)
     usual = projection(weight, None)
@@ -102,7 +100,7 @@ def test_without_the_private_operators_the_public_ones_multiply(
     torch.testing.assert_close(fallback(x), usual(x), rtol=1e-4, atol=1e-3)
 
 
-def test_int8_rounds_and_does_no_more(draw: torch.Generator) -> None:
+def test_int8_error_is_at_most_rounding(draw: torch.Generator) -> None:
     """The error is at most half a step of either side; the largest numbers do not overflow.
 
     (The second part cannot fail on processors with VNNI, whose sums are wider.)
@@ -120,23 +118,23 @@ def test_int8_rounds_and_does_no_more(draw: torch.Generator) -> None:
     torch.testing.assert_close(Int8Projection(torch.ones(8, 64), None)(extreme), torch.full((4, 8), 192.0))
 
 
-def test_an_int8_row_does_not_depend_on_its_neighbours(draw: torch.Generator) -> None:
+def test_int8_rows_are_independent(draw: torch.Generator) -> None:
     multiply = Int8Projection(normal(draw, 24, 64), normal(draw, 24))
     x = normal(draw, 40, 64) * torch.logspace(-3, 3, 40)[:, None]
     assert torch.equal(multiply(x), torch.cat([multiply(row[None]) for row in x]))
 
 
-def test_a_row_of_zeros_stays_zero() -> None:
+def test_zero_row_stays_zero() -> None:
     assert Int8Projection(torch.zeros(4, 8), None)(torch.ones(3, 8)).abs().max() == 0
     assert Int8Projection(torch.ones(4, 8), None)(torch.zeros(3, 8)).abs().max() == 0
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
-def test_int8_returns_the_type_it_was_given(dtype: torch.dtype) -> None:
+def test_int8_preserves_the_input_type(dtype: torch.dtype) -> None:
     assert Int8Projection(torch.ones(4, 8, dtype=dtype), None)(torch.ones(3, 8, dtype=dtype)).dtype == dtype
 
 
-def test_a_precision_that_this_machine_does_not_have(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unsupported_precision_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     cpu, gpu = torch.device("cpu"), torch.device("cuda")
     require("fp32", gpu)
     require("bf16", gpu)

@@ -11,7 +11,7 @@ from heedful.decoding.likeliest import likeliest
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("rows", [6, 131])
 @pytest.mark.parametrize("tokens", [7, 1_003])
-def test_the_top_of_a_log_softmax(tokens: int, rows: int, dtype: torch.dtype) -> None:
+def test_matches_top_k_of_log_softmax(tokens: int, rows: int, dtype: torch.dtype) -> None:
     logits = 3 * torch.randn(rows, tokens, generator=torch.Generator().manual_seed(1)).to(dtype)
     expected = logits.float().log_softmax(dim=1)
     expected[:, :3] = -torch.inf  # padding, unknown, start

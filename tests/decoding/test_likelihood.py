@@ -14,7 +14,7 @@ from heedful.training.loss import batch_loss
 PAIRS = [([5, 6, EOS], [7, 5, 4, 6, EOS]), ([4, EOS], [EOS]), ([6, 5, 4, 7, EOS], [5, EOS])]
 
 
-def test_log_likelihoods_are_sums_over_prefixes() -> None:
+def test_log_likelihoods_match_sums_over_prefixes() -> None:
     model = random_model(1, 8)
     expected = []
     for source, target in PAIRS:
@@ -29,7 +29,7 @@ def test_log_likelihoods_are_sums_over_prefixes() -> None:
     assert -batch_loss(model, batch, 0.0).nll.item() == pytest.approx(sum(expected), abs=1e-4)
 
 
-def test_states_and_labels_are_those_of_real_tokens() -> None:
+def test_states_and_labels_exclude_padding() -> None:
     batch = assemble([source for source, _ in PAIRS], [target for _, target in PAIRS], lines=())
     states_PD, labels_P = teacher_forced_states(random_model(1, 8), batch)
     assert labels_P.tolist() == [token for _, target in PAIRS for token in target]

@@ -48,7 +48,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
 
 
 @pytest.mark.parametrize("first", range(0, 120, 20))
-def test_full_width_beam_is_brute_force(first: int) -> None:
+def test_full_width_beam_matches_brute_force(first: int) -> None:
     """Beam as wide as there are sequences: the best one, and the whole list, of every sentence of a batch."""
     for seed in range(first, first + 20):
         vocab_size = 6 + seed % 2
@@ -63,7 +63,7 @@ def test_full_width_beam_is_brute_force(first: int) -> None:
                 assert_same(hypotheses, every[:n_best])
 
 
-def test_a_beam_of_one_says_the_likeliest_token_each_time() -> None:
+def test_beam_of_one_is_greedy() -> None:
     for seed in range(60):
         model, alpha = random_model(seed, 9, peak=1.0 + seed % 3), ALPHAS[seed % len(ALPHAS)]
         sources = random_sources(seed, 9, [4, 1, 2, 4, 3])
@@ -74,7 +74,7 @@ def test_a_beam_of_one_says_the_likeliest_token_each_time() -> None:
 
 
 @pytest.mark.parametrize("first", range(0, 40, 10))
-def test_stopping_early_changes_nothing(first: int, steps: list[int]) -> None:
+def test_early_termination_does_not_change_results(first: int, steps: list[int]) -> None:
     """Alone and without the shortcut the search takes more steps and finds the same."""
     taken = needed = 0
     for seed in range(first, first + 10):
@@ -92,7 +92,7 @@ def test_stopping_early_changes_nothing(first: int, steps: list[int]) -> None:
 
 
 @pytest.mark.parametrize("seed", [32, 143, 179])
-def test_a_hypothesis_that_is_behind_may_win_by_its_length(seed: int) -> None:
+def test_longer_hypothesis_may_still_win_by_length_penalty(seed: int) -> None:
     """With α = 2 and fewer than W finished, the search must not end when the best live one is behind as it stands."""
     model = random_model(seed, 9, peak=1.0 + seed % 4)
     [source] = random_sources(seed, 9, [3])
@@ -113,7 +113,7 @@ def test_finished_sentences_leave_the_batch(beam: int, steps: list[int]) -> None
     assert all(rows % beam == 0 for rows in steps)
 
 
-def test_rows_are_taken_away_when_more_than_an_eighth_is_free(steps: list[int]) -> None:
+def test_rows_are_removed_when_more_than_an_eighth_is_free(steps: list[int]) -> None:
     """A sentence ends with each step: of 16 rows 3 must be free, of 8 to 15 rows 2, of fewer 1."""
     model = speaks_always(random_model(1, 8), token=6, never=EOS)
     beam_search(model, random_sources(1, 8, list(range(1, 17))), beam=1, max_extra=0)
@@ -122,7 +122,7 @@ def test_rows_are_taken_away_when_more_than_an_eighth_is_free(steps: list[int]) 
 
 @pytest.mark.parametrize("max_extra", [0, 3])
 @pytest.mark.parametrize("beam", [1, 3])
-def test_the_limit_is_source_tokens_and_max_extra(beam: int, max_extra: int) -> None:
+def test_length_limit_is_source_tokens_plus_max_extra(beam: int, max_extra: int) -> None:
     """Of a model that never wants to end. Padding does not count."""
     model = speaks_always(random_model(1, 8), token=6, never=EOS)
     sources = random_sources(1, 8, [5, 1, 3])
@@ -131,7 +131,7 @@ def test_the_limit_is_source_tokens_and_max_extra(beam: int, max_extra: int) -> 
         assert hypothesis.ids == (*[6] * (len(source) + max_extra - 1), EOS)
 
 
-def test_a_model_that_ends_at_once(steps: list[int]) -> None:
+def test_model_that_ends_immediately(steps: list[int]) -> None:
     model = speaks_always(random_model(1, 8), token=EOS)
     source = random_sources(1, 8, [5, 1, 3])
     assert [best.ids for [best] in beam_search(model, source, beam=1)] == [(EOS,)] * 3
@@ -139,7 +139,7 @@ def test_a_model_that_ends_at_once(steps: list[int]) -> None:
     assert [h[0].ids for h in beam_search(model, source)] == [(EOS,)] * 3
 
 
-def test_an_empty_source() -> None:
+def test_empty_source() -> None:
     model = random_model(3, 9)
     source = [[EOS]]
     assert_same(beam_search(model, source, 1, max_extra=4)[0], [plain_greedy(model, [EOS], 5, 0.6)])
@@ -147,7 +147,7 @@ def test_an_empty_source() -> None:
 
 
 @pytest.mark.parametrize("beam", [2, 5])
-def test_scores_are_those_of_the_returned_tokens_and_in_order(beam: int) -> None:
+def test_scores_match_the_returned_tokens_and_are_sorted(beam: int) -> None:
     model = random_model(7, 15, peak=1.5)
     sources = random_sources(7, 15, [6, 2, 4])
     found = beam_search(model, sources, beam, alpha=0.6, max_extra=6, n_best=beam)
@@ -161,14 +161,14 @@ def test_scores_are_those_of_the_returned_tokens_and_in_order(beam: int) -> None
             assert h.score == pytest.approx(total / ((5 + len(h.ids)) / 6) ** 0.6, abs=1e-4)
 
 
-def test_fewer_hypotheses_where_fewer_exist() -> None:
+def test_fewer_hypotheses_if_fewer_exist() -> None:
     """One word and at most two tokens: two sequences in all."""
     (found,) = beam_search(random_model(1, 5), [[EOS]], beam=4, max_extra=1, n_best=4)
     assert sorted(h.ids for h in found) == [(EOS,), (4, EOS)]
 
 
 @pytest.mark.parametrize("beam", [1, 4])
-def test_special_tokens_are_never_said(beam: int) -> None:
+def test_special_tokens_are_never_generated(beam: int) -> None:
     for special in (0, 1, 2):
         model = speaks_always(random_model(2, 8), token=special, never=EOS)
         source = random_sources(2, 8, [3, 1])
@@ -177,14 +177,14 @@ def test_special_tokens_are_never_said(beam: int) -> None:
 
 
 @pytest.mark.parametrize("beam", [1, 3])
-def test_a_model_of_not_a_numbers_ends(beam: int) -> None:
+def test_search_with_nan_weights_terminates(beam: int) -> None:
     model = random_model(1, 8)
     with torch.no_grad():
         model.embedding.weight_VD.fill_(math.nan)
     assert beam_search(model, random_sources(1, 8, [3, 1]), beam, max_extra=4) == [[], []]
 
 
-def test_the_defaults_are_the_settings_of_section_6_1() -> None:
+def test_defaults_match_section_6_1() -> None:
     """Beam 4, α = 0.6, at most 50 tokens more than the source; the best hypothesis of all sentences at once."""
     for seed in range(12):
         model = random_model(seed, 9, peak=1.5 + seed % 3)
@@ -194,7 +194,7 @@ def test_the_defaults_are_the_settings_of_section_6_1() -> None:
     assert [len(best.ids) for [best] in beam_search(endless, random_sources(1, 8, [5, 1]))] == [55, 51]
 
 
-def test_a_model_that_is_ready_is_used() -> None:
+def test_prepared_search_model_is_reused() -> None:
     model, sources = random_model(1, 9), random_sources(1, 9, [4, 2])
     expected = beam_search(model, sources)
     ready = SearchModel(model)
@@ -205,7 +205,7 @@ def test_a_model_that_is_ready_is_used() -> None:
     assert beam_search(model, sources) != expected
 
 
-def test_nothing_is_kept_for_a_backward_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_search_does_not_track_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
     seen, encode = [], SearchEncoder.encode
 
     def watched(self: SearchEncoder, source_BS: torch.Tensor) -> Memory:
@@ -218,7 +218,7 @@ def test_nothing_is_kept_for_a_backward_pass(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("seed", [3, 34, 53])
-def test_the_best_of_several_may_be_better_than_the_best_alone(seed: int) -> None:
+def test_n_best_is_never_worse_than_the_single_best(seed: int) -> None:
     """Search for several goes on longer, and may find what the search for one has stopped short of; never worse."""
     model, sources = random_model(seed, 9, peak=0.8 + seed % 3 * 0.5), random_sources(seed, 9, [5])
     [[alone]] = beam_search(model, sources, 2, 2.5, 14)
@@ -242,7 +242,7 @@ def test_length_penalty() -> None:
 @pytest.mark.parametrize("beam", [1, 3])
 @pytest.mark.parametrize("tokens", [1, 40, 130])
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned"])
-def test_what_waits_comes_in_when_others_end(
+def test_waiting_sentences_enter_when_others_end(
     beam: int, tokens: int, positions: str, steps: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same as all at once and as alone, and never more memory than the budget has."""
@@ -267,7 +267,7 @@ def test_what_waits_comes_in_when_others_end(
     assert max(held) <= 1.25 * max(tokens, beam * max(map(len, sources)))  # with the room for more
 
 
-def test_filling_up_takes_fewer_steps_than_batch_after_batch(steps: list[int]) -> None:
+def test_continuous_batching_takes_fewer_steps(steps: list[int]) -> None:
     model = random_model(1, 12, peak=3.0)
     sources = random_sources(1, 12, [6] * 48)
     beam_search(model, sources, beam=2, max_extra=12, tokens=96)

@@ -14,7 +14,7 @@ from heedful.model.transformer import Memory
 from heedful.storage.model_directory import Model
 
 
-def test_little_work_has_one_thread(random_model: Callable[..., Model], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_batches_use_one_thread(random_model: Callable[..., Model], monkeypatch: pytest.MonkeyPatch) -> None:
     """The rule counts rows times weights; the number of threads is restored, also after an error."""
     model = random_model()
     own, seen, encode = OwnSearcher(model), list[int](), SearchEncoder.encode

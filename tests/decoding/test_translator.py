@@ -54,7 +54,7 @@ def constant(tokens: Tokenizer, token: int) -> Translator:
 
 
 @pytest.mark.parametrize(("beam", "count"), [(1, 100), (4, 200)])
-def test_alone_as_in_a_batch(tokens: Tokenizer, beam: int, count: int) -> None:
+def test_translation_is_the_same_alone_and_in_a_batch(tokens: Tokenizer, beam: int, count: int) -> None:
     """R16: the neighbours of a sentence change neither its translation nor its score."""
     draw = random.Random(7)
     lines = [sentence(draw, longest=8) for _ in range(count)]
@@ -69,7 +69,7 @@ def test_alone_as_in_a_batch(tokens: Tokenizer, beam: int, count: int) -> None:
             assert translation.score == pytest.approx(alone[i].score, abs=1e-4)
 
 
-def test_a_line_is_a_translation_and_a_list_a_list(translator: Translator) -> None:
+def test_str_returns_a_translation_and_list_a_list(translator: Translator) -> None:
     one = translator.translate("the cat sees")
     assert isinstance(one, Translation)
     (same,) = translator.translate(["the cat sees"])
@@ -80,7 +80,7 @@ def test_a_line_is_a_translation_and_a_list_a_list(translator: Translator) -> No
     )
 
 
-def test_search_gets_the_models_own_settings(tokens: Tokenizer) -> None:
+def test_search_uses_the_models_settings(tokens: Tokenizer) -> None:
     line = "the small bird hears a dog"
     translator = make(tokens, beam=3, alpha=1.5, max_extra=2)
     source = [translator.ids(line)]
@@ -101,7 +101,7 @@ def test_order_is_kept_and_empty_lines_stay_empty(translator: Translator) -> Non
     assert results[0] == Translation("", 0.0, ())
 
 
-def test_space_around_a_line_does_not_matter(translator: Translator) -> None:
+def test_surrounding_space_is_ignored(translator: Translator) -> None:
     assert translator.translate("  the cat \u3000") == translator.translate("the cat")
 
 
@@ -145,12 +145,12 @@ def test_wrong_settings(translator: Translator) -> None:
         (["a", b"b"], "item 1 is bytes: decode it"),
     ],
 )
-def test_what_is_not_text_is_a_type_error_that_says_so(translator: Translator, text: Any, message: str) -> None:
+def test_non_text_raises_type_error(translator: Translator, text: Any, message: str) -> None:
     with pytest.raises(TypeError, match=re.escape(message)):
         translator.translate(text)
 
 
-def test_a_lone_surrogate_is_refused_with_its_line(translator: Translator) -> None:
+def test_lone_surrogate_is_rejected_with_its_line_number(translator: Translator) -> None:
     with pytest.raises(InputError, match=r"line 2: character 3 is a lone surrogate \(U\+D800\)"):
         translator.translate(["fine", "ab\ud800"])
     with pytest.raises(InputError, match="line 12: "):
@@ -163,7 +163,7 @@ def test_a_lone_surrogate_is_refused_with_its_line(translator: Translator) -> No
 
 @pytest.mark.parametrize("byte", ["<0x0A>", "<0x0D>"])
 @pytest.mark.parametrize("beam", [1, 2])
-def test_a_newline_made_of_bytes_becomes_a_space(tokens: Tokenizer, byte: str, beam: int) -> None:
+def test_newline_from_byte_tokens_becomes_a_space(tokens: Tokenizer, byte: str, beam: int) -> None:
     token = tokens._processor.piece_to_id(byte)
     result = constant(tokens, token).translate("a cat", beam=beam)
     assert result.tokens[0] == byte
@@ -172,7 +172,7 @@ def test_a_newline_made_of_bytes_becomes_a_space(tokens: Tokenizer, byte: str, b
     assert " " in result.text
 
 
-def test_a_lowercase_model_reads_lower_case(tokens: Tokenizer) -> None:
+def test_lowercased_model_lowercases_input(tokens: Tokenizer) -> None:
     translator = make(tokens, text=TextFacts(lowercase=True))
     upper, lower = translator.translate(["The CAT Sees", "the cat sees"])
     assert upper == lower
@@ -215,7 +215,7 @@ def test_line_with_several_sentences_is_translated_sentence_by_sentence(translat
     assert alone[0].sentences == ()
 
 
-def test_a_line_stays_whole_where_the_model_was_trained_on_paragraphs(tokens: Tokenizer) -> None:
+def test_paragraph_model_does_not_split_lines(tokens: Tokenizer) -> None:
     paragraphs = make(tokens, text=TextFacts(sentence_per_line=False))
     whole = paragraphs.translate(SEVERAL)
     source = [paragraphs.ids(SEVERAL)]
@@ -225,7 +225,7 @@ def test_a_line_stays_whole_where_the_model_was_trained_on_paragraphs(tokens: To
     assert make(tokens).translate(SEVERAL).text != whole.text
 
 
-def test_sentences_rank_together(translator: Translator) -> None:
+def test_n_best_joins_sentences_rank_by_rank(translator: Translator) -> None:
     best = translator.translate("the cat. A dog.", beam=4, n_best=3)
     sentences = translator.translate(["the cat.", "A dog."], beam=4, n_best=3)
     ranks = zip(*([one, *one.alternatives] for one in sentences), strict=True)
@@ -252,7 +252,7 @@ def test_score_never_splits(translator: Translator) -> None:
 
 
 @pytest.mark.parametrize("tokens_over", [0, 1])
-def test_the_limit_of_length_is_exact(tokens: Tokenizer, caplog: pytest.LogCaptureFixture, tokens_over: int) -> None:
+def test_length_limit_is_exact(tokens: Tokenizer, caplog: pytest.LogCaptureFixture, tokens_over: int) -> None:
     line = "the cat sees a big red house"
     longest = len(tokens.encode(line)) + 1 - tokens_over
     make(tokens, text=TextFacts(max_length=longest)).translate(line)
@@ -306,14 +306,14 @@ def test_score_is_the_sum_of_log_probabilities(tokens: Tokenizer, batch_tokens: 
         assert result.tokens == count
 
 
-def test_too_long_a_pair_is_not_scored(tokens: Tokenizer) -> None:
+def test_too_long_pair_is_not_scored(tokens: Tokenizer) -> None:
     translator = make(tokens, text=TextFacts(max_length=6))
     with pytest.raises(InputError, match=r"Line 8 has \d+ tokens, more than the 6"):
         translator.score(["a", "a"], ["a", "the cat sees the big red house"], first_line=7)
 
 
 @pytest.mark.parametrize("beam", [1, 3])
-def test_damaged_weights_are_said(tokens: Tokenizer, beam: int) -> None:
+def test_nan_weights_are_reported(tokens: Tokenizer, beam: int) -> None:
     translator = make(tokens)
     with torch.no_grad():
         translator.model.transformer.embedding.weight_VD.fill_(math.nan)

@@ -95,7 +95,7 @@ def losses(run: Path) -> list[tuple[int, str, float]]:
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_two_processes_are_one_run(corpus: dict[str, str], alone: Path, tmp_path: Path, precision: str) -> None:
+def test_two_processes_match_one(corpus: dict[str, str], alone: Path, tmp_path: Path, precision: str) -> None:
     """Of two numbers the sum has no order: bit for bit the run of one process. Gradients are float32 in bf16 too."""
     settings = {**SETTINGS, "training.precision": precision}
     if precision != SETTINGS["training.precision"]:
@@ -113,7 +113,7 @@ def test_two_processes_are_one_run(corpus: dict[str, str], alone: Path, tmp_path
         ).read_bytes()
 
 
-def test_control_the_same_batches_for_both(corpus: dict[str, str], alone: Path, tmp_path: Path) -> None:
+def test_control_same_batches_on_both_processes(corpus: dict[str, str], alone: Path, tmp_path: Path) -> None:
     done = together(tmp_path / "run", corpus, SETTINGS, str(Path(__file__).parent / "control_unsharded_batches.py"))
     assert done.code == 0, done.err
     assert losses(tmp_path / "run") != losses(alone)
@@ -141,7 +141,7 @@ def halfway(corpus: dict[str, str], tmp_path: Path) -> Iterator[subprocess.Popen
 
 
 @pytest.mark.parametrize("victim", [0, 1])
-def test_the_death_of_one_ends_both_and_the_run_goes_on(
+def test_death_of_one_process_ends_both_and_the_run_resumes(
     corpus: dict[str, str], alone: Path, tmp_path: Path, halfway: subprocess.Popen[str], victim: int
 ) -> None:
     os.kill(workers(halfway)[victim], signal.SIGKILL)
@@ -155,7 +155,7 @@ def test_the_death_of_one_ends_both_and_the_run_goes_on(
     assert_same(tmp_path / "run", expected, reached + 4)
 
 
-def test_a_signal_saves_and_the_run_goes_on(
+def test_signal_saves_and_the_run_resumes(
     corpus: dict[str, str], tmp_path: Path, halfway: subprocess.Popen[str]
 ) -> None:
     """Sent twice to the ones that train: to all at once, and by torchrun."""
@@ -172,7 +172,7 @@ def test_a_signal_saves_and_the_run_goes_on(
     assert_same(tmp_path / "run", expected, reached + 2)
 
 
-def test_one_process_goes_on_with_the_run_of_two(corpus: dict[str, str], alone: Path, tmp_path: Path) -> None:
+def test_one_process_resumes_the_run_of_two(corpus: dict[str, str], alone: Path, tmp_path: Path) -> None:
     assert together(tmp_path / "run", corpus, {**SETTINGS, "training.steps": 10}).code == 0
     train(out=tmp_path / "run", overrides={**corpus, **SETTINGS})
     assert_same(tmp_path / "run", alone, LAST)

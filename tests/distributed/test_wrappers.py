@@ -44,11 +44,11 @@ def distance(one: dict[str, Tensor], other: dict[str, Tensor]) -> float:
 
 # DDP computes as one process does. FSDP2 rounds the embedding to bf16 before it is scaled.
 @pytest.mark.parametrize(("kind", "tolerance"), [("ddp", 1e-6), ("fsdp", 0.03)])
-def test_the_gradient_of_two_processes_is_that_of_one(kind: str, tolerance: float, tmp_path: Path) -> None:
+def test_gradient_of_two_processes_matches_one(kind: str, tolerance: float, tmp_path: Path) -> None:
     assert distance(of_two_processes(kind, tmp_path / "gradients"), wrapped_gradient.alone()) < tolerance
 
 
-def test_control_the_batch_of_one_process_has_another_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_control_gradient_of_one_batch_differs(monkeypatch: pytest.MonkeyPatch) -> None:
     both, batches = wrapped_gradient.alone(), wrapped_gradient.batches()
     monkeypatch.setattr(wrapped_gradient, "batches", lambda: [batches[0], batches[0]])
     assert distance(wrapped_gradient.alone(), both) > 0.2

@@ -46,7 +46,7 @@ def test_auto(model: Transformer, installed: Any, use: Use, engine: str, reason:
     assert engine in str(choice)
 
 
-def test_auto_is_heedful_where_ctranslate2_cannot_translate(
+def test_auto_selects_heedful_if_ctranslate2_cannot_translate(
     model: Transformer, installed: Callable[[bool], None], random_model: Callable[..., Model]
 ) -> None:
     odd = random_model(d_k=5, d_v=5).transformer
@@ -57,7 +57,7 @@ def test_auto_is_heedful_where_ctranslate2_cannot_translate(
     assert choose_engine("auto", [model], Use()) == ("heedful", "CTranslate2 is not installed")
 
 
-def test_what_is_asked_for_is_used_or_refused(model: Transformer, installed: Any) -> None:
+def test_requested_engine_is_used_or_rejected(model: Transformer, installed: Any) -> None:
     assert choose_engine("heedful", [model], Use()).engine == "heedful"
     assert choose_engine("ctranslate2", [model], Use(in_batches=True)).engine == "ctranslate2"
     with pytest.raises(UsageError, match="Cannot use --engine ctranslate2: CTranslate2 runs in float32, not int8"):

@@ -34,15 +34,13 @@ def both(model: Model, monkeypatch: pytest.MonkeyPatch, **search: int) -> tuple[
     return found[0], found[1]
 
 
-def test_greedy_translations_are_the_same(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_greedy_translations_match(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     ours, theirs = both(model, monkeypatch)
     assert [one.text for one in theirs] == [one.text for one in ours]
 
 
 @pytest.mark.parametrize("beam", [1, 3])
-def test_scores_are_log_probabilities_in_the_papers_form(
-    model: Model, beam: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_scores_use_the_papers_length_penalty(model: Model, beam: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever it finds; at the limit its hypotheses have no end symbol."""
     monkeypatch.setattr(search_engine, "_engine_of_process", "")
     engine, scoring = CTranslate2Searcher(model), Translator(model)
@@ -57,7 +55,7 @@ def test_scores_are_log_probabilities_in_the_papers_form(
             assert one.score == pytest.approx(one.log_probability / ((5 + len(one.ids)) / 6) ** 0.6, abs=1e-6)
 
 
-def test_attention_beside_ctranslate2_is_computed_on_one_thread(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_attention_uses_one_thread_alongside_ctranslate2(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     """The threads of CTranslate2 may be spinning."""
     monkeypatch.setattr(search_engine, "_engine_of_process", "")
     translator, threads = Translator(model, searcher=CTranslate2Searcher(model)), []

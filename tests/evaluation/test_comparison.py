@@ -50,7 +50,7 @@ def sacrebleu_says(files: Path, *options: str) -> str:
     return done.stdout
 
 
-def test_the_bootstrap_test_is_that_of_the_sacrebleu_command(found: Comparison, files: Path) -> None:
+def test_bootstrap_matches_the_sacrebleu_command(found: Comparison, files: Path) -> None:
     printed = sacrebleu_says(files, "--paired-bs")
     means = re.findall(r"([\d.]+) \(([\d.]+) ± ([\d.]+)\)", printed)
     scores = [one for system in ("a", "b") for one in (getattr(score, system) for score in found.scores)]
@@ -63,7 +63,7 @@ def test_the_bootstrap_test_is_that_of_the_sacrebleu_command(found: Comparison, 
         assert score.bootstrap_signature in printed
 
 
-def test_the_randomization_test_is_that_of_the_sacrebleu_command(found: Comparison, files: Path) -> None:
+def test_randomization_matches_the_sacrebleu_command(found: Comparison, files: Path) -> None:
     printed = sacrebleu_says(files, "--paired-ar")
     p_values = [float(p) for p in re.findall(r"p = ([\d.]+)", printed)]
     assert p_values == pytest.approx([score.randomization_p for score in found.scores], abs=1e-4)
@@ -71,7 +71,7 @@ def test_the_randomization_test_is_that_of_the_sacrebleu_command(found: Comparis
         assert score.randomization_signature in printed
 
 
-def test_a_clear_difference_is_significant_and_noise_is_not(found: Comparison) -> None:
+def test_clear_difference_is_significant_and_noise_is_not(found: Comparison) -> None:
     assert [score.is_significant for score in found.scores] == [True, True]
     assert re.fullmatch(r"BLEU: B is better by \d+\.\d\d, which is significant .*", found.scores[0].verdict)
     bleu, _ = paired_scores(worsened(3, 0.1), worsened(4, 0.1), REFERENCES)
@@ -99,7 +99,7 @@ def test_the_seed_decides(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("seed", ["none", "0", "x", "-1", ""])
-def test_a_seed_that_would_not_repeat(seed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_seed_is_rejected(seed: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SACREBLEU_SEED", seed)
     with pytest.raises(UsageError, match="is not a positive integer"):
         paired_scores(A, B, REFERENCES)
@@ -153,7 +153,7 @@ def test_two_files_from_python(files: Path, found: Comparison) -> None:
     assert isinstance(compared, heedful.Comparison)
 
 
-def test_a_file_of_another_length(files: Path, tmp_path: Path) -> None:
+def test_line_count_mismatch_is_rejected(files: Path, tmp_path: Path) -> None:
     (tmp_path / "short").write_text("ein Satz\n")
     with pytest.raises(InputError, match=r"short has 1 line, but there are 60 references\."):
         heedful.compare(files / "a", tmp_path / "short", reference=files / "reference")

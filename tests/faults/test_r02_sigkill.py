@@ -102,7 +102,7 @@ def test_killed_runs_end_bit_identical(
 
 
 @pytest.mark.parametrize("event", [3, 12, 20, 30, 40, 60])
-def test_killed_while_preparing_begins_again(
+def test_killed_while_preparing_starts_again(
     reference: Path, settings: dict[str, Any], tmp_path: Path, event: int
 ) -> None:
     assert sitting(tmp_path / "run", settings, "begin", 1, event) == -signal.SIGKILL

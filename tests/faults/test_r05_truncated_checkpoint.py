@@ -51,7 +51,7 @@ def accepted(run: RunDirectory, number: int) -> int:
     return taken
 
 
-def test_every_length_is_found_with_one_warning(
+def test_every_truncation_is_detected_with_one_warning(
     run: RunDirectory, caplog: pytest.LogCaptureFixture, counted: Callable[[int, str], None]
 ) -> None:
     with caplog.at_level(logging.WARNING, "heedful"):
@@ -62,7 +62,7 @@ def test_every_length_is_found_with_one_warning(
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_the_run_goes_on_from_the_one_before(
+def test_run_resumes_from_the_previous_checkpoint(
     run: RunDirectory, reference: Path, settings: dict[str, Any], name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = run.checkpoint(LAST) / name

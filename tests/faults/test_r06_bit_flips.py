@@ -76,7 +76,7 @@ def test_no_zeroed_page_is_accepted(run: RunDirectory, counted: Callable[[int, s
     counted(PAGES, "zeroed pages")
 
 
-def test_the_one_before_is_used_instead(run: RunDirectory) -> None:
+def test_previous_checkpoint_is_used(run: RunDirectory) -> None:
     for path, damaged in flips(run.checkpoint(LAST), 8):
         path.write_bytes(damaged)
     assert run.valid_steps() == [14]

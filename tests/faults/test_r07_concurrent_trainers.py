@@ -67,7 +67,7 @@ def forked_inline(work: Callable[[], None], log: Path) -> int:
 
 
 @pytest.mark.parametrize("place", PLACES[: count(3, len(PLACES))], ids=lambda place: place[0])
-def test_refused_and_then_recovered(
+def test_second_trainer_is_rejected_and_dead_lock_recovered(
     reference: Path,
     settings: dict[str, Any],
     tmp_path: Path,

@@ -92,7 +92,7 @@ def test_stops_before_the_update(
 
 
 @pytest.mark.parametrize("where", ["loss", "gradient"])
-def test_or_is_skipped_counted_and_the_run_ends_finite(
+def test_non_finite_update_is_skipped_and_counted(
     settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
     poison(monkeypatch, 6, where, math.nan)

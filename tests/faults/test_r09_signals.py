@@ -59,7 +59,7 @@ def signalled(
 
 
 @pytest.mark.parametrize("part", range(2))
-def test_saves_exits_soon_and_goes_on(
+def test_saves_exits_soon_and_resumes(
     reference: Path, settings: dict[str, Any], tmp_path: Path, part: int, counted: Callable[[int, str], None]
 ) -> None:
     draw, expected = random.Random(part), end_of(reference)

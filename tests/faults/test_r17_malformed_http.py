@@ -112,6 +112,6 @@ def test_the_openapi_fuzzer(one: Server, tmp_path: Path, counted: Callable[[int,
     counted(int(generated[1].replace(",", "")), "requests from the OpenAPI fuzzer")
 
 
-def test_control_bodies_that_are_believed(reference: Path) -> None:
+def test_control_without_body_validation(reference: Path) -> None:
     with server(reference, without="reading", receive_seconds=0.5, idle_seconds=0.5) as one:
         assert worst(one, [*ODD, GOOD % (3, b"[1]")]) >= 500

@@ -58,7 +58,7 @@ def test_tokens(one: Server, counted: Callable[[int, str], None]) -> None:
     counted(len(answers), "token counts")
 
 
-def test_memory_does_not_grow_with_what_is_sent(one: Server) -> None:
+def test_memory_does_not_grow_with_the_request(one: Server) -> None:
     """100 MB in chunks without a length are rejected at the limit and never held in memory."""
     chunk = b"%x\r\n%s\r\n" % (100_000, b"x" * 100_000)
     before = one.memory()
@@ -72,7 +72,7 @@ def test_memory_does_not_grow_with_what_is_sent(one: Server) -> None:
     assert one.is_healthy()
 
 
-def test_what_waits_is_limited(reference: Path, counted: Callable[[int, str], None]) -> None:
+def test_queue_is_limited(reference: Path, counted: Callable[[int, str], None]) -> None:
     with server(reference, batch_seconds=1.0, waiting=60) as one, ThreadPoolExecutor(30) as pool:
         answers = list(pool.map(lambda _: one.translate("a b c")[0], range(30)))
         assert set(answers) == {200, 503}

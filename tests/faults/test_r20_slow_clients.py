@@ -75,7 +75,7 @@ def _in_the_body(one: Server, start: bytes, rest: bytes) -> float:
     return time.monotonic() - began
 
 
-def test_silence_and_answers_that_nobody_reads(reference: Path) -> None:
+def test_silent_and_non_reading_clients(reference: Path) -> None:
     with server(reference, receive_seconds=LIMIT, idle_seconds=LIMIT, send_seconds=LIMIT) as one:
         baseline = one.descriptors()
         silent = [one.connect() for _ in range(20)]
@@ -86,7 +86,7 @@ def test_silence_and_answers_that_nobody_reads(reference: Path) -> None:
             connection.close()
 
 
-def test_a_little_that_nobody_reads(reference: Path) -> None:
+def test_small_unread_response(reference: Path) -> None:
     """Less than what asyncio holds before it says so: it must not keep the server from ending, either."""
     with server(reference, receive_seconds=LIMIT, idle_seconds=LIMIT, send_seconds=LIMIT) as one:
         baseline = one.descriptors()
@@ -129,7 +129,7 @@ def test_disconnects(reference: Path, counted: Callable[[int, str], None]) -> No
         counted(GONE, "disconnects")
 
 
-def test_too_many_connections_are_told_so(reference: Path) -> None:
+def test_excess_connections_get_an_error(reference: Path) -> None:
     with server(reference, connections=20) as one:
         held = [one.connect() for _ in range(25)]
         for connection in held[20:]:

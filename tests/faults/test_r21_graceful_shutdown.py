@@ -52,7 +52,7 @@ def test_all_in_flight_are_answered(reference: Path, counted: Callable[[int, str
     counted(TIMES, "shutdowns under load")
 
 
-def test_control_a_signal_is_the_end(reference: Path) -> None:
+def test_control_without_graceful_shutdown(reference: Path) -> None:
     with server(reference, batch_seconds=0.3, without="grace") as one:
         _, answered, _ = answers_around_the_end(one, 0)
         assert not all(answered)

@@ -18,7 +18,7 @@ from test_r02_sigkill import (  # noqa: F401
     test_killed_in_the_last_average_after_an_earlier_stop,
     test_killed_runs_end_bit_identical,
 )
-from test_r09_signals import test_control_without_handlers, test_saves_exits_soon_and_goes_on  # noqa: F401
+from test_r09_signals import test_control_without_handlers, test_saves_exits_soon_and_resumes  # noqa: F401
 from tiny_runs import SETTINGS, continued, end_of
 
 import synthetic_tasks

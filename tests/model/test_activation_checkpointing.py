@@ -70,14 +70,14 @@ def same(one: list[Tensor], other: list[Tensor]) -> bool:
 @pytest.mark.parametrize("attention_dropout", [0.0, 0.2])
 @pytest.mark.parametrize("lengths", [SHORT, LONG], ids=["short", "long"])
 @pytest.mark.parametrize("precision", PRECISIONS)
-def test_gradients_are_the_same_to_the_bit(precision: str, lengths: tuple[int, ...], attention_dropout: float) -> None:
+def test_gradients_are_bit_identical(precision: str, lengths: tuple[int, ...], attention_dropout: float) -> None:
     batches = [batch_of(lengths, seed) for seed in (1, 2)]
     kept, again = (model_of(attention_dropout=attention_dropout) for _ in range(2))
     again.checkpoint_activations = True
     assert same(gradients(kept, precision, batches), gradients(again, precision, batches))
 
 
-def test_control_other_dropout_in_the_backward_pass_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_control_different_dropout_in_the_backward_pass_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the random state of the forward pass the losses agree and the gradients do not."""
     monkeypatch.setattr("heedful.model.transformer.checkpoint", partial(checkpoint, preserve_rng_state=False))
     kept, again = model_of(), model_of()
@@ -88,7 +88,7 @@ def test_control_other_dropout_in_the_backward_pass_is_seen(monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
-def test_updates_are_the_same_to_the_bit(precision: str) -> None:
+def test_updates_are_bit_identical(precision: str) -> None:
     batches = [batch_of(LONG, seed=1), batch_of(SHORT, seed=2)]
     config = TrainingConfig(warmup_steps=10, precision=precision, clip_norm=1.0)
     kept, again = Trainer(model_of(), config), Trainer(model_of(), replace(config, checkpoint_activations=True))
@@ -98,7 +98,7 @@ def test_updates_are_the_same_to_the_bit(precision: str) -> None:
     assert saved_bytes(again.model, batches[0]) < saved_bytes(kept.model, batches[0]) / 4
 
 
-def test_a_finished_model_is_used_as_any_other() -> None:
+def test_inference_recomputes_nothing() -> None:
     """Validation runs on a model that is set so: without gradients nothing is computed twice."""
     model = model_of().eval()
     batch = batch_of(SHORT)
@@ -125,7 +125,7 @@ def saved_bytes(model: Transformer, batch: Batch) -> int:
 
 
 @pytest.mark.parametrize("lengths", [SHORT, LONG], ids=["short", "long"])
-def test_a_layer_more_keeps_its_input_and_nothing_else(lengths: tuple[int, ...]) -> None:
+def test_extra_layer_stores_only_its_input(lengths: tuple[int, ...]) -> None:
     batch = batch_of(lengths)
 
     def growth(checkpointed: bool) -> int:
@@ -145,7 +145,7 @@ def corpus(tmp_path: Path) -> dict[str, str]:
     return tasks.tiny_corpus(tmp_path / "text")
 
 
-def test_a_whole_run_is_the_same_to_the_bit(corpus: dict[str, str], tmp_path: Path) -> None:
+def test_whole_run_is_bit_identical(corpus: dict[str, str], tmp_path: Path) -> None:
     settings = {**corpus, **tasks.TINY, "model.N": 2, "training.accumulate": 2}
     runs = [
         train(out=tmp_path / str(checkpointed), overrides={**settings, "training.checkpoint_activations": checkpointed})
@@ -159,7 +159,7 @@ def test_a_whole_run_is_the_same_to_the_bit(corpus: dict[str, str], tmp_path: Pa
     assert weights[0] == weights[1]
 
 
-def test_it_may_not_change_when_a_run_is_continued(corpus: dict[str, str], tmp_path: Path) -> None:
+def test_it_must_not_change_on_resume(corpus: dict[str, str], tmp_path: Path) -> None:
     settings = {**corpus, **tasks.TINY}
     run = train(out=tmp_path / "run", overrides={**settings, "training.steps": 4})
     assert "checkpoint_activations = false" in (run.path / "config.toml").read_text(encoding="utf-8")
@@ -173,7 +173,7 @@ def fail(*_: object) -> None:
 
 @pytest.mark.parametrize("where", ["heedful.training.trainer.batch_loss", "heedful.training.run._start"])
 @pytest.mark.parametrize("checkpointed", [False, True])
-def test_out_of_memory_advises_it_where_it_is_not_so(
+def test_out_of_memory_suggests_it_unless_enabled(
     where: str, checkpointed: bool, corpus: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(where, fail)

@@ -65,7 +65,7 @@ LENGTHS = [
 @pytest.mark.parametrize("training", [False, True])
 @pytest.mark.parametrize("attention", ["eager", "sdpa"])
 @pytest.mark.parametrize(("source_lengths", "target_lengths"), LENGTHS)
-def test_logits_against_marian(
+def test_logits_match_marian(
     marian: Any, source_lengths: Any, target_lengths: Any, attention: str, training: bool
 ) -> None:
     model = randomised(Transformer(small(N=3))).train(training)
@@ -76,7 +76,7 @@ def test_logits_against_marian(
 
 
 @pytest.mark.parametrize("shape", [{"d_model": 2, "h": 1}, {"d_model": 18, "h": 9}, {"d_model": 16, "h": 2, "N": 1}])
-def test_other_shapes_against_marian(marian: Any, shape: dict[str, int]) -> None:
+def test_other_shapes_match_marian(marian: Any, shape: dict[str, int]) -> None:
     model = randomised(Transformer(small(**shape)))
     source, target = sentences(5, 7), sentences(6, 2, seed=1)
     expected = logits_of(twin_marian(marian, model), source, shifted(target))
@@ -84,7 +84,7 @@ def test_other_shapes_against_marian(marian: Any, shape: dict[str, int]) -> None
     torch.testing.assert_close(model(source, shifted(target))[real], expected[real], **TOLERANCE)
 
 
-def test_the_order_of_the_components_is_all_that_differs(marian: Any) -> None:
+def test_control_without_the_component_permutation(marian: Any) -> None:
     """The control: without the permutation the twin says something else."""
     model = randomised(Transformer(small()))
     theirs = twin_marian(marian, model)
@@ -96,7 +96,7 @@ def test_the_order_of_the_components_is_all_that_differs(marian: Any) -> None:
     assert not torch.allclose(logits_of(theirs, source, target_in), model(source, target_in), atol=1e-3)
 
 
-def test_marians_own_sinusoids_are_ours_reordered_in_single_precision(marian: Any) -> None:
+def test_marians_sinusoids_are_ours_reordered(marian: Any) -> None:
     config = small(d_model=30, h=3)
     theirs = marian.MarianMTModel(marian.MarianConfig(**marian_config(config))).model
     ours = sinusoids(POSITIONS, 30)[:, marian_component_order(30)]
@@ -104,7 +104,7 @@ def test_marians_own_sinusoids_are_ours_reordered_in_single_precision(marian: An
         torch.testing.assert_close(stack.embed_positions.weight.double(), ours, rtol=0.0, atol=2**-24)
 
 
-def test_gradients_against_marian(marian: Any) -> None:
+def test_gradients_match_marian(marian: Any) -> None:
     model = randomised(Transformer(small()))
     theirs = twin_marian(marian, model)
     source, target = sentences(5, 3), sentences(4, 6, seed=1)
@@ -117,7 +117,7 @@ def test_gradients_against_marian(marian: Any) -> None:
     torch.testing.assert_close(ours[:, order], theirs.model.shared.weight.grad, **TOLERANCE)
 
 
-def test_a_zero_embedding_of_padding_changes_its_own_logit_alone(marian: Any) -> None:
+def test_zero_padding_embedding_changes_only_its_own_logit(marian: Any) -> None:
     """Marian's files have zeros there. What is masked is never read, but the projection is tied: its logit is 0."""
     model = randomised(Transformer(small()))
     theirs = twin_marian(marian, model)
@@ -131,7 +131,7 @@ def test_a_zero_embedding_of_padding_changes_its_own_logit_alone(marian: Any) ->
     assert not torch.allclose(ours[:, PAD], found[:, PAD])
 
 
-def test_it_starts_from_our_start_symbol_not_from_padding(marian: Any) -> None:
+def test_decoding_starts_with_bos(marian: Any) -> None:
     model = randomised(Transformer(small())).eval()
     theirs = twin_marian(marian, model)
     target = sentences(4, 4, seed=1)
@@ -156,7 +156,7 @@ def test_it_starts_from_our_start_symbol_not_from_padding(marian: Any) -> None:
     torch.testing.assert_close(found, ours, rtol=1e-6, atol=1e-6)
 
 
-def test_marians_table_of_positions_has_an_end(marian: Any) -> None:
+def test_marians_position_table_is_finite(marian: Any) -> None:
     model = randomised(Transformer(small()))
     longer = sentences(POSITIONS + 1)
     assert model(longer, shifted(longer)).shape == (1, POSITIONS + 1, V)
@@ -165,12 +165,12 @@ def test_marians_table_of_positions_has_an_end(marian: Any) -> None:
 
 
 @pytest.mark.parametrize("changes", [{"d_k": 5}, {"d_v": 2}, {"positions": "learned"}])
-def test_what_marian_cannot_express_is_refused(changes: dict[str, Any]) -> None:
+def test_models_that_marian_cannot_express_are_rejected(changes: dict[str, Any]) -> None:
     with pytest.raises(ModelError, match="MarianMT does not support"):
         marian_config(small(**changes))
 
 
-def test_heedful_itself_never_imports_transformers() -> None:
+def test_heedful_never_imports_transformers() -> None:
     for path in Path(heedful.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []

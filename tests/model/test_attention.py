@@ -60,7 +60,7 @@ def test_softmax_of_short_and_long_rows(dtype: torch.dtype, relative: float, len
 
 
 @pytest.mark.parametrize("masked", [False, True])
-def test_plain_attention_is_eq_1_where_d_k_is_not_d_v(masked: bool) -> None:
+def test_plain_attention_matches_eq_1_if_d_k_differs_from_d_v(masked: bool) -> None:
     q, k, v = normal(2, 3, 4, 5, seed=1), normal(2, 3, 6, 5, seed=2), normal(2, 3, 6, 7, seed=3)
     mask = torch.rand(2, 1, 4, 6, generator=torch.Generator().manual_seed(4)) < 0.6 if masked else None
     if mask is not None:
@@ -98,7 +98,7 @@ def test_fast_attention_equals_plain_attention(kind: str, d_v: int, T: int) -> N
 
 
 @pytest.mark.parametrize("d_v", [2, 4, 9])
-def test_gradient_of_fast_attention_is_that_of_plain_attention(d_v: int) -> None:
+def test_gradient_of_fast_attention_matches_plain_attention(d_v: int) -> None:
     q, k, v = normal(2, 2, 5, 4, seed=5), normal(2, 2, 7, 4, seed=6), normal(2, 2, 7, d_v, seed=7)
     mask = (torch.arange(7) < torch.tensor([7, 3])[:, None])[:, None, None, :]
     inputs = [x.requires_grad_() for x in (q, k, v)]
@@ -108,7 +108,7 @@ def test_gradient_of_fast_attention_is_that_of_plain_attention(d_v: int) -> None
         torch.testing.assert_close(one, other, **TOLERANCE)
 
 
-def test_causal_mask_lets_a_position_see_itself_and_those_before_it() -> None:
+def test_causal_mask_allows_current_and_earlier_positions() -> None:
     mask = causal_mask(4, torch.device("cpu"))
     assert mask.tolist() == [[s <= t for s in range(4)] for t in range(4)]
     assert causal_mask(4, torch.device("meta")).device.type == "meta"
@@ -116,7 +116,7 @@ def test_causal_mask_lets_a_position_see_itself_and_those_before_it() -> None:
 
 @pytest.mark.parametrize("length", [5, 100])
 @pytest.mark.parametrize("kind", ["open", "padded", "causal"])
-def test_attention_is_the_formula_for_short_and_long_sequences(kind: str, length: int) -> None:
+def test_attention_matches_the_formula_for_all_lengths(kind: str, length: int) -> None:
     q, k, v = (normal(2, 2, length, 4, seed=seed) for seed in (5, 6, 7))
     padding = (torch.arange(length) < torch.tensor([length, 3])[:, None])[:, None, None, :]
     masks = {"open": None, "padded": padding, "causal": causal_mask(length, torch.device("cpu"))}
@@ -125,7 +125,7 @@ def test_attention_is_the_formula_for_short_and_long_sequences(kind: str, length
     torch.testing.assert_close(attention(q, k, v, **given), expected, **TOLERANCE)
 
 
-def test_long_sequences_and_other_devices_take_the_fast_attention(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_sequences_and_other_devices_use_fast_attention(monkeypatch: pytest.MonkeyPatch) -> None:
     shapes: list[tuple[int, int]] = []
 
     def watched(q: Tensor, k: Tensor, v: Tensor, *options: Any) -> Tensor:
@@ -148,7 +148,7 @@ def test_gradient_of_plain_attention_by_finite_differences() -> None:
 
 @pytest.mark.parametrize("T", [10, 100])
 @pytest.mark.parametrize("function", [plain_attention, fast_attention, attention])
-def test_dropout_on_the_weights_keeps_their_mean(
+def test_dropout_on_the_weights_preserves_their_mean(
     function: Callable[..., Tensor | tuple[Tensor, Tensor]], T: int
 ) -> None:
     torch.manual_seed(0)
@@ -163,7 +163,7 @@ def test_dropout_on_the_weights_keeps_their_mean(
 
 
 @pytest.mark.parametrize("d_v", [2, 4, 9])
-def test_fast_attention_gives_torch_one_width(d_v: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fast_attention_pads_to_one_width(d_v: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The wider of d_k and d_v for all three: otherwise torch computes all weights at once."""
     widths: list[int] = []
     original = F.scaled_dot_product_attention
@@ -179,7 +179,7 @@ def test_fast_attention_gives_torch_one_width(d_v: int, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("want_weights", [False, True], ids=["fast", "plain"])
 @pytest.mark.parametrize("kind", ["self", "cross", "padded", "causal"])
-def test_multi_head_attention_against_torch(kind: str, want_weights: bool) -> None:
+def test_multi_head_attention_matches_torch(kind: str, want_weights: bool) -> None:
     ours = randomised(MultiHeadAttention(small()), seed=1)
     x = normal(3, 5, 12, seed=2)
     memory = normal(3, 7, 12, seed=3) if kind in ("cross", "padded") else x
@@ -200,7 +200,7 @@ def test_multi_head_attention_against_torch(kind: str, want_weights: bool) -> No
         torch.testing.assert_close(weights, expected_weights, **TOLERANCE)
 
 
-def test_against_torch_functional_with_separate_projections() -> None:
+def test_matches_torch_functional_with_separate_projections() -> None:
     ours = randomised(MultiHeadAttention(small()), seed=4)
     x, memory = normal(2, 4, 12, seed=5), normal(2, 6, 12, seed=6)
     expected, _ = F.multi_head_attention_forward(
@@ -225,7 +225,7 @@ def test_against_torch_functional_with_separate_projections() -> None:
     assert weights is None  # unless they are asked for
 
 
-def test_the_causal_mask_is_made_where_the_states_are() -> None:
+def test_causal_mask_is_on_the_device_of_the_states() -> None:
     """As on a GPU: torch refuses a mask on another device."""
     ours, x = MultiHeadAttention(small()).to("meta"), torch.zeros(2, 5, 12, device="meta", dtype=torch.float64)
     _, weights = ours.double()(x, ours.keys_values(x), causal=True, want_weights=True)
@@ -234,7 +234,7 @@ def test_the_causal_mask_is_made_where_the_states_are() -> None:
 
 
 @pytest.mark.parametrize(("h", "d_k", "d_v"), [(3, 2, 5), (5, 4, 1), (1, 7, 12)])
-def test_free_widths_of_heads_by_the_formula_of_section_3_2_2(h: int, d_k: int, d_v: int) -> None:
+def test_arbitrary_head_widths_match_section_3_2_2(h: int, d_k: int, d_v: int) -> None:
     """Concat(head_1, …, head_h) W^O, head_i = Attention(QW_i^Q, KW_i^K, VW_i^V)."""
     ours = randomised(MultiHeadAttention(small(h=h, d_k=d_k, d_v=d_v)), seed=h)
     x, memory = normal(1, 4, 12, seed=5), normal(1, 6, 12, seed=6)

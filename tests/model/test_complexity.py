@@ -73,7 +73,7 @@ def test_rows_of_table_1(layer: str, operations: int, sequential: int, longest_p
     assert terms == pytest.approx((operations, sequential, longest_path), rel=1e-12)
 
 
-def test_what_section_4_concludes_from_table_1() -> None:
+def test_conclusions_of_section_4() -> None:
     """Self-attention is cheaper than recurrence if n < d; a convolution is k times as expensive as recurrence."""
     for n in (10, 70, 511):
         assert table_1(SELF_ATTENTION, n, 512).operations < table_1(RECURRENT, n, 512).operations
@@ -87,7 +87,7 @@ def test_what_section_4_concludes_from_table_1() -> None:
 
 @pytest.mark.parametrize("config", SHAPES)
 @pytest.mark.parametrize(("B", "S", "T"), SIZES)
-def test_attention_as_torch_counts_it(config: ModelConfig, B: int, S: int, T: int) -> None:
+def test_attention_flops_match_torch(config: ModelConfig, B: int, S: int, T: int) -> None:
     """Cross-attention, and self-attention where both are one; forward is a third of forward and backward."""
     attention = MultiHeadAttention(config)
     x, memory = (torch.randn(B, length, config.d_model, requires_grad=True) for length in (T, S))
@@ -98,7 +98,7 @@ def test_attention_as_torch_counts_it(config: ModelConfig, B: int, S: int, T: in
     assert counted(lambda: attention(x, attention.keys_values(x), causal=True)) == own
 
 
-def test_backward_is_less_than_twice_forward_where_the_input_is_not_learnt() -> None:
+def test_control_backward_is_cheaper_if_the_input_needs_no_gradient() -> None:
     """The control of 'none is left out': an input that needs no gradient saves one product of each projection of it."""
     config = SHAPES[1]
     attention, x = MultiHeadAttention(config), torch.randn(1, 6, config.d_model)
@@ -108,7 +108,7 @@ def test_backward_is_less_than_twice_forward_where_the_input_is_not_learnt() -> 
 
 
 @pytest.mark.parametrize("config", SHAPES)
-def test_feed_forward_as_torch_counts_it(config: ModelConfig) -> None:
+def test_feed_forward_flops_match_torch(config: ModelConfig) -> None:
     layer, x = FeedForward(config), torch.randn(2, 7, config.d_model, requires_grad=True)
     assert counted(lambda: layer(x)) == feed_forward_flops(config, 14)
     assert counted(lambda: backward(layer(x))) == 3 * feed_forward_flops(config, 14)
@@ -117,7 +117,7 @@ def test_feed_forward_as_torch_counts_it(config: ModelConfig) -> None:
 @pytest.mark.parametrize(
     ("kind", "cell", "gates"), [("plain", nn.RNNCell, 1), ("GRU", nn.GRUCell, 3), ("LSTM", nn.LSTMCell, 4)]
 )
-def test_recurrent_layer_by_hand_and_as_torch_counts_it(kind: str, cell: type[nn.RNNCellBase], gates: int) -> None:
+def test_recurrent_flops_match_torch_and_a_count_by_hand(kind: str, cell: type[nn.RNNCellBase], gates: int) -> None:
     """n = 5 steps of width 6: W·x and U·s are 6 × 6 products, 36 multiplications and additions each, a gate."""
     by_hand = 5 * gates * (2 * 36 + 2 * 36)
     assert recurrent_flops(5, 6, kind) == by_hand
@@ -132,7 +132,7 @@ def test_recurrent_layer_by_hand_and_as_torch_counts_it(kind: str, cell: type[nn
 
 
 @pytest.mark.parametrize("dilation", [1, 2])
-def test_convolution_as_torch_counts_it(dilation: int) -> None:
+def test_convolution_flops_match_torch(dilation: int) -> None:
     layer = nn.Conv1d(6, 6, 3, padding=dilation, dilation=dilation)
     assert counted(lambda: layer(torch.randn(1, 6, 11))) == convolution_flops(11, 6, 3)
 
@@ -140,9 +140,7 @@ def test_convolution_as_torch_counts_it(dilation: int) -> None:
 @pytest.mark.parametrize("config", SHAPES)
 @pytest.mark.parametrize(("B", "S", "T"), SIZES)
 @pytest.mark.parametrize("checkpointed", [False, True])
-def test_the_whole_transformer_as_torch_counts_it(
-    config: ModelConfig, B: int, S: int, T: int, checkpointed: bool
-) -> None:
+def test_transformer_flops_match_torch(config: ModelConfig, B: int, S: int, T: int, checkpointed: bool) -> None:
     model = Transformer(config)
     model.checkpoint_activations = checkpointed
     source, target = torch.randint(4, 20, (B, S)), torch.randint(4, 20, (B, T))
@@ -155,7 +153,7 @@ def test_the_whole_transformer_as_torch_counts_it(
 
 
 @pytest.mark.parametrize("config", SHAPES)
-def test_a_training_step_as_torch_counts_it(config: ModelConfig) -> None:
+def test_training_step_flops_match_torch(config: ModelConfig) -> None:
     """Of three targets of 6, 4 and 1 tokens no logits are computed where there is padding."""
     model = Transformer(config)
     target = torch.tensor([[4, 5, 6, 7, 8, 3], [4, 5, 6, 3, 0, 0], [3, 0, 0, 0, 0, 0]])
@@ -165,7 +163,7 @@ def test_a_training_step_as_torch_counts_it(config: ModelConfig) -> None:
 
 
 @pytest.mark.parametrize(("shape", "steps", "expected"), [(presets.base(), 1e5, 0.94e18), (presets.big(), 3e5, 9.6e18)])
-def test_the_papers_training_counted(shape: ModelConfig, steps: float, expected: float) -> None:
+def test_flops_of_the_papers_training(shape: ModelConfig, steps: float, expected: float) -> None:
     """25,000 + 25,000 tokens per step, in sentences of 25 tokens: not the devices × time × rate of Table 2."""
     assert steps * training_flops(shape, 1_000, 25, 25) == pytest.approx(expected, rel=0.02)
 

@@ -30,13 +30,13 @@ def test_elements_are_independent_of_their_neighbours() -> None:
         assert abs(correlation) < 5 / n**0.5, distance
 
 
-def test_each_place_in_a_word_has_the_rate() -> None:
+def test_each_position_in_a_word_has_the_same_rate() -> None:
     torch.manual_seed(3)
     kept = dropout(torch.ones(100_000, 4), 0.2) != 0
     assert kept.float().mean(dim=0).tolist() == pytest.approx([0.8] * 4, abs=5 * (0.16 / 100_000) ** 0.5)
 
 
-def test_the_gradient_goes_through_the_same_mask() -> None:
+def test_gradient_uses_the_same_mask() -> None:
     torch.manual_seed(4)
     x = torch.randn(7, 9, dtype=torch.float64, requires_grad=True)
     y = dropout(x, 0.4)
@@ -56,13 +56,13 @@ def test_it_is_a_function_of_the_seed() -> None:
 
 
 @pytest.mark.parametrize(("p", "training"), [(0.0, True), (0.5, False)])
-def test_otherwise_it_is_the_identity(p: float, training: bool) -> None:
+def test_identity_without_dropout_or_in_eval_mode(p: float, training: bool) -> None:
     x = torch.randn(5)
     assert torch.equal(dropout(x, p, training), x)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
-def test_dtype_and_shape_stay(dtype: torch.dtype) -> None:
+def test_dtype_and_shape_are_preserved(dtype: torch.dtype) -> None:
     x = torch.ones(2, 3, 5, dtype=dtype).transpose(0, 1)
     y = dropout(x, 0.5)
     assert (y.dtype, y.shape) == (dtype, x.shape)

@@ -17,7 +17,7 @@ IDS = torch.tensor([[4, 7, 4, 12], [5, 3, PAD, PAD]])
 
 
 @pytest.mark.parametrize("d_model", [2, 6, 512])
-def test_sinusoids_number_by_number(d_model: int) -> None:
+def test_sinusoids_match_the_formula(d_model: int) -> None:
     table = sinusoids(40, d_model)
     assert table.shape == (40, d_model)
     for pos in (0, 1, 2, 17, 39):
@@ -45,7 +45,7 @@ def test_embedding_is_scaled_and_the_position_added() -> None:
     torch.testing.assert_close(embedding(IDS), expected, rtol=0.0, atol=1e-12)
 
 
-def test_word_dropout_leaves_positions_alone() -> None:
+def test_word_dropout_keeps_positions() -> None:
     """Whole words are left out, of as many as asked; the others are read as without it, and all of them in use."""
     embedding = randomised(Embedding(small(word_dropout=0.3, dropout=0.0)))
     plain = randomised(Embedding(small()))
@@ -58,7 +58,7 @@ def test_word_dropout_leaves_positions_alone() -> None:
     torch.testing.assert_close(embedding.eval()(ids), whole, rtol=0.0, atol=1e-12)
 
 
-def test_a_model_with_sinusoids_has_no_longest_sentence() -> None:
+def test_sinusoids_do_not_limit_the_length() -> None:
     embedding = randomised(Embedding(small(max_positions=8)))
     ids = torch.full((1, 600), 5)
     expected = math.sqrt(12) * embedding.weight_VD[5] + sinusoids(600, 12)
@@ -66,7 +66,7 @@ def test_a_model_with_sinusoids_has_no_longest_sentence() -> None:
     assert list(embedding.state_dict()) == ["weight_VD"]
 
 
-def test_learned_positions_are_added_and_end() -> None:
+def test_learned_positions_are_added_and_limited() -> None:
     embedding = randomised(Embedding(small(positions="learned", max_positions=4)))
     assert embedding.positions_TD is not None
     expected = math.sqrt(12) * embedding.weight_VD[IDS] + embedding.positions_TD
@@ -75,7 +75,7 @@ def test_learned_positions_are_added_and_end() -> None:
         embedding(torch.cat([IDS, IDS], dim=1)[:, :5])
 
 
-def test_dropout_falls_on_the_sum() -> None:
+def test_dropout_applies_to_the_sum() -> None:
     plain, dropping = (randomised(Embedding(small(dropout=p))) for p in (0.0, 0.25))
     torch.manual_seed(5)
     expected = dropout(plain(IDS), 0.25)
@@ -90,7 +90,7 @@ def test_the_projection_is_the_same_matrix_without_scale_or_bias() -> None:
     torch.testing.assert_close(embedding.logits(states), states @ embedding.weight_VD.T, rtol=0.0, atol=1e-12)
 
 
-def test_padding_teaches_its_embedding_nothing() -> None:
+def test_padding_gets_no_gradient() -> None:
     embedding = randomised(Embedding(small()))
     embedding(IDS).sum().backward()
     assert embedding.weight_VD.grad is not None
@@ -98,7 +98,7 @@ def test_padding_teaches_its_embedding_nothing() -> None:
     assert (embedding.weight_VD.grad[5] != 0).all()
 
 
-def test_positions_first_needed_in_search_serve_training_too() -> None:
+def test_position_tables_from_inference_work_in_training() -> None:
     """Tables are shared: one made in inference mode must not break a later backward pass."""
     model = Transformer(ModelConfig(vocab_size=9, N=1, d_model=22, d_ff=8, h=2, dropout=0.1))
     with torch.inference_mode():

@@ -34,7 +34,7 @@ def test_add_and_norm_is_layer_norm_of_the_sum() -> None:
     torch.testing.assert_close(layer(x, sublayer), expected, **TOLERANCE)
 
 
-def test_dropout_falls_on_the_sublayer_before_it_is_added() -> None:
+def test_dropout_applies_to_the_sublayer_before_the_sum() -> None:
     layer = randomised(AddAndNorm(small(dropout=0.5)))
     x, sublayer = normal(2, 3, 12), normal(2, 3, 12, seed=1)
     torch.manual_seed(3)
@@ -47,7 +47,7 @@ def test_dropout_falls_on_the_sublayer_before_it_is_added() -> None:
 
 @pytest.mark.parametrize("training", [False, True])
 @pytest.mark.parametrize("padded", [False, True])
-def test_encoder_layer_against_torch(padded: bool, training: bool) -> None:
+def test_encoder_layer_matches_torch(padded: bool, training: bool) -> None:
     ours = randomised(EncoderLayer(small())).train(training)
     theirs = twin_encoder_layer(ours).train(training)
     x = normal(3, 7, 12, seed=1).requires_grad_()
@@ -63,7 +63,7 @@ def test_encoder_layer_against_torch(padded: bool, training: bool) -> None:
 
 @pytest.mark.parametrize("training", [False, True])
 @pytest.mark.parametrize("padded", [False, True])
-def test_decoder_layer_against_torch(padded: bool, training: bool) -> None:
+def test_decoder_layer_matches_torch(padded: bool, training: bool) -> None:
     ours = randomised(DecoderLayer(small()), seed=2).train(training)
     theirs = twin_decoder_layer(ours).train(training)
     x, memory = normal(3, 5, 12, seed=3).requires_grad_(), normal(3, 7, 12, seed=4).requires_grad_()
@@ -77,7 +77,7 @@ def test_decoder_layer_against_torch(padded: bool, training: bool) -> None:
         torch.testing.assert_close(gradient, expected_gradient, rtol=1e-9, atol=1e-9)
 
 
-def test_weights_are_returned_when_asked_for_and_change_nothing() -> None:
+def test_returning_weights_does_not_change_the_output() -> None:
     ours = randomised(DecoderLayer(small()), seed=2)
     x, memory = normal(3, 5, 12, seed=3), normal(3, 7, 12, seed=4)
     silent, no_self, no_cross = ours(x, memory, None)

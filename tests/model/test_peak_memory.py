@@ -54,7 +54,7 @@ def attend(module: MultiHeadAttention, kind: str, precision: str, length: int) -
     ],
 )
 @pytest.mark.parametrize("kind", ["encoder", "causal", "cross"])
-def test_attention_grows_with_the_length(kind: str, precision: str, d_k: int, d_v: int) -> None:
+def test_attention_memory_grows_linearly(kind: str, precision: str, d_k: int, d_v: int) -> None:
     module = MultiHeadAttention(config(d_k=d_k, d_v=d_v))
     one, two = (attend(module, kind, precision, length) for length in (LENGTH, 2 * LENGTH))
     assert two < LINEAR * one
@@ -62,7 +62,7 @@ def test_attention_grows_with_the_length(kind: str, precision: str, d_k: int, d_
 
 
 @pytest.mark.parametrize("kind", ["encoder", "causal", "cross"])
-def test_control_plain_attention_grows_with_its_square(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_control_plain_attention_memory_grows_quadratically(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attention, "longest_plain", lambda _: 10**9)
     module = MultiHeadAttention(config())
     one, two = (attend(module, kind, "float32", length) for length in (LENGTH, 2 * LENGTH))
@@ -79,7 +79,7 @@ def step(model: Transformer, length: int) -> int:
 
 
 @pytest.mark.parametrize("plain", [False, True], ids=["ours", "control: plain"])
-def test_the_whole_model_grows_with_the_length(plain: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_model_memory_grows_linearly(plain: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if plain:
         monkeypatch.setattr(attention, "longest_plain", lambda _: 10**9)
     model = Transformer(config())

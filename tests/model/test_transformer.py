@@ -60,7 +60,7 @@ def by_torch(model: Transformer, source: Tensor, target_in: Tensor) -> Tensor:
         ((120, 30), (20, 100)),
     ],
 )
-def test_logits_against_torch(source_lengths: Any, target_lengths: Any, training: bool) -> None:
+def test_logits_match_torch(source_lengths: Any, target_lengths: Any, training: bool) -> None:
     model = randomised(Transformer(small(N=3))).train(training)
     source, target = sentences(*source_lengths), sentences(*target_lengths, seed=1)
     target_in = shifted(target)
@@ -69,7 +69,7 @@ def test_logits_against_torch(source_lengths: Any, target_lengths: Any, training
     torch.testing.assert_close(logits[real], expected[real], **TOLERANCE)
 
 
-def test_a_width_that_is_not_d_model_over_h_runs() -> None:
+def test_head_width_may_differ_from_d_model_over_h() -> None:
     model = randomised(Transformer(small(d_k=5, d_v=2)))
     assert model(sentences(3, 2), shifted(sentences(4, 1))).shape == (2, 4, 13)
 
@@ -85,7 +85,7 @@ def test_no_position_sees_a_later_one() -> None:
     assert not torch.allclose(after[:, 3], before[:, 3])
 
 
-def test_padding_changes_nothing() -> None:
+def test_padding_does_not_change_the_output() -> None:
     model = randomised(Transformer(small()))
     source, target = sentences(5, 3), shifted(sentences(6, 2, seed=1))
     together = model(source, target)
@@ -188,7 +188,7 @@ def test_initialisation() -> None:
             assert parameter.std().item() == pytest.approx(limit / math.sqrt(3), rel=0.05), name
 
 
-def test_a_fresh_model_knows_nothing() -> None:
+def test_initial_loss_is_about_log_v() -> None:
     """The first loss is about log V: logits of size 1, whatever the width."""
     torch.manual_seed(0)
     model = Transformer(presets.tiny(vocab_size=500)).eval()

@@ -34,7 +34,7 @@ def honest(directory: Path, name: str) -> dict[str, Any]:
     return {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
 
 
-def test_has_length_and_sha256_of_every_file(directory: Path) -> None:
+def test_manifest_has_size_and_sha256_of_every_file(directory: Path) -> None:
     written = json.loads((directory / "MANIFEST.json").read_text())
     assert written["files"] == {name: honest(directory, name) for name in ("notes", "weights")}
 
@@ -43,7 +43,7 @@ def test_facts_are_recorded(directory: Path) -> None:
     assert json.loads((directory / "MANIFEST.json").read_text())["about"] == {"precision": "bf16"}
 
 
-def test_its_own_digest_is_of_all_entries(directory: Path) -> None:
+def test_own_digest_covers_all_entries(directory: Path) -> None:
     path = directory / "MANIFEST.json"
     written = json.loads(path.read_text())
     forge(directory, written["files"])
@@ -114,7 +114,7 @@ def test_every_truncation_of_the_manifest_is_found(directory: Path) -> None:
             verify_manifest(directory, (), ModelError)
 
 
-def test_what_is_missing_is_named(directory: Path) -> None:
+def test_missing_files_are_named(directory: Path) -> None:
     with pytest.raises(ModelError, match=r"config\.json is missing from MANIFEST"):
         verify_manifest(directory, ("config.json",), ModelError)
     (directory / "notes").unlink()
@@ -138,14 +138,14 @@ def test_a_json_file_has_at_most_a_million_bytes(tmp_path: Path) -> None:
         verify_manifest(tmp_path, (), ModelError)
 
 
-def test_a_manifest_that_is_a_link_is_refused(directory: Path) -> None:
+def test_manifest_that_is_a_link_is_rejected(directory: Path) -> None:
     (directory / "MANIFEST.json").rename(directory.parent / "elsewhere")
     (directory / "MANIFEST.json").symlink_to(directory.parent / "elsewhere")
     with pytest.raises(ModelError, match=r"MANIFEST\.json is damaged: not a regular file\."):
         verify_manifest(directory, (), ModelError)
 
 
-def test_a_link_is_no_file_of_ours(directory: Path) -> None:
+def test_link_is_not_accepted_as_a_file(directory: Path) -> None:
     (directory / "elsewhere").write_bytes(bytes(range(64)))
     (directory / "weights").unlink()
     (directory / "weights").symlink_to("elsewhere")
@@ -154,7 +154,7 @@ def test_a_link_is_no_file_of_ours(directory: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["../outside", "/etc/hostname", "a/b", "..", ".", ""])
-def test_names_that_lead_outside_are_refused(directory: Path, name: str) -> None:
+def test_paths_outside_the_directory_are_rejected(directory: Path, name: str) -> None:
     (directory.parent / "outside").write_bytes(b"x")
     forge(directory, {name: {"bytes": 1, "sha256": hashlib.sha256(b"x").hexdigest()}})
     with pytest.raises(ModelError, match="damaged"):
@@ -175,14 +175,14 @@ def test_names_that_lead_outside_are_refused(directory: Path, name: str) -> None
         {"weights": {"bytes": 64}},
     ],
 )
-def test_forged_content_is_refused(directory: Path, files: Any) -> None:
+def test_forged_content_is_rejected(directory: Path, files: Any) -> None:
     forge(directory, files)
     with pytest.raises(ModelError, match=r"MANIFEST\.json is damaged"):
         verify_manifest(directory, (), ModelError)
 
 
 @pytest.mark.parametrize("content", ["[" * 100_000, "[]", "5", '{"files": {}}', " " * 2_000_000, "\ufeff{}", "NaN"])
-def test_other_json_is_refused(directory: Path, content: str) -> None:
+def test_other_json_is_rejected(directory: Path, content: str) -> None:
     (directory / "MANIFEST.json").write_text(content)
     with pytest.raises(ModelError, match=r"MANIFEST\.json is damaged"):
         verify_manifest(directory, (), ModelError)

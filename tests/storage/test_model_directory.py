@@ -49,7 +49,7 @@ def test_has_exactly_the_files_of_the_contract(written: Path) -> None:
     assert [path.name for path in written.parent.iterdir()] == ["model"]
 
 
-def test_everything_comes_back(written: Path, model: Model) -> None:
+def test_round_trip_preserves_everything(written: Path, model: Model) -> None:
     read = read_model(written)
     assert read.transformer.config == model.transformer.config
     assert (read.text, read.decoding, read.history) == (model.text, model.decoding, model.history)
@@ -60,13 +60,13 @@ def test_everything_comes_back(written: Path, model: Model) -> None:
     assert not read.transformer.training
 
 
-def test_says_the_same_after_reading(written: Path, model: Model) -> None:
+def test_translations_are_the_same_after_reading(written: Path, model: Model) -> None:
     source, target = torch.tensor([[5, 6, 3]]), torch.tensor([[2, 7]])
     with torch.inference_mode():
         assert torch.equal(model.transformer.eval()(source, target), read_model(written).transformer(source, target))
 
 
-def test_a_newer_model_takes_the_place_of_an_older(written: Path, model: Model) -> None:
+def test_newer_model_replaces_an_older_one(written: Path, model: Model) -> None:
     write_model(written, replace(model, history={"steps": 8}))
     assert read_model(written).history == {"steps": 8}
     assert [path.name for path in written.parent.iterdir()] == ["model"]
@@ -100,12 +100,12 @@ def test_a_missing_file_is_named(written: Path, name: str) -> None:
         read_model(written)
 
 
-def test_no_model_there(tmp_path: Path) -> None:
+def test_missing_model(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="is not a model directory"):
         read_model(tmp_path / "nowhere")
 
 
-def test_another_format_says_which(written: Path) -> None:
+def test_models_of_other_tools_are_named(written: Path) -> None:
     rewrite_config(written, format_version=99)
     with pytest.raises(
         ModelError, match=r"format_version 99; heedful .* reads format_version 1\. Use the heedful version"
@@ -125,13 +125,13 @@ def test_another_format_says_which(written: Path) -> None:
         {"history": 3},
     ],
 )
-def test_a_configuration_that_describes_no_model(written: Path, changes: dict[str, object]) -> None:
+def test_invalid_model_configuration_is_rejected(written: Path, changes: dict[str, object]) -> None:
     rewrite_config(written, **changes)
     with pytest.raises(ModelError, match="is not a valid model configuration"):
         read_model(written)
 
 
-def test_vocabularies_that_differ_are_both_named(written: Path, model: Model) -> None:
+def test_vocabulary_mismatch_shows_both_sizes(written: Path, model: Model) -> None:
     rewrite_config(written, model={**asdict(model.transformer.config), "vocab_size": 599})
     with pytest.raises(ModelError, match=f"tokenizer has {model.tokenizer.vocab_size} tokens, but the model has 599"):
         read_model(written)
@@ -148,7 +148,7 @@ def test_weights_of_another_shape_show_both_shapes(written: Path, model: Model) 
         read_model(written)
 
 
-def test_weights_that_are_absent_or_too_many(written: Path) -> None:
+def test_missing_or_extra_weights_are_rejected(written: Path) -> None:
     weights = safetensors.torch.load_file(written / "model.safetensors")
     name = min(weights)
     renamed = {("extra" if key == name else key): value for key, value in weights.items()}
@@ -160,7 +160,7 @@ def test_weights_that_are_absent_or_too_many(written: Path) -> None:
 
 @pytest.mark.parametrize("name", sorted(FILES - {"MANIFEST.json"}))
 @pytest.mark.parametrize("content", [b"", b"\x80\x04K\x01.", b"PK\x03\x04", b"\xff" * 64, b"{}", b"null"])
-def test_a_file_of_another_kind_gives_an_error_of_ours(written: Path, name: str, content: bytes) -> None:
+def test_files_of_other_types_raise_model_error(written: Path, name: str, content: bytes) -> None:
     (written / name).write_bytes(content)
     write_manifest(written)
     with pytest.raises(HeedfulError) as caught:

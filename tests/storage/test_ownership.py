@@ -55,13 +55,13 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_a_changed_directory_may_not(tmp_path: Path, change: Callable[[Path], object]) -> None:
+def test_changed_directory_may_not_be_replaced(tmp_path: Path, change: Callable[[Path], object]) -> None:
     path = written(tmp_path / "x")
     change(path)
     assert not may_replace(path, NAMES)
 
 
-def test_a_link_to_a_directory_may_not(tmp_path: Path) -> None:
+def test_link_to_a_directory_may_not_be_replaced(tmp_path: Path) -> None:
     written(tmp_path / "x")
     (tmp_path / "link").symlink_to("x")
     assert not may_replace(tmp_path / "link", NAMES)
@@ -106,7 +106,7 @@ def test_a_marker_that_is_a_link_proves_nothing(tmp_path: Path) -> None:
     assert not is_ours(tmp_path)
 
 
-def test_a_marker_says_what_and_who() -> None:
+def test_marker_names_the_kind_and_the_process() -> None:
     content = json.loads(marker_bytes())
     assert (content["heedful"], content["process"]) == ("run", os.getpid())
     assert len(marker_bytes()) == len(marker_bytes(LAB))
@@ -137,7 +137,7 @@ def test_a_copy_without_the_marker_is_not_trained_on(tiny_run: Path, tmp_path: P
 
 
 @pytest.mark.parametrize("name", ["model", "best", "checkpoints", "data", "log.jsonl", "checkpoints/step-00000004"])
-def test_links_inside_a_run_are_refused(tiny_run: Path, tmp_path: Path, name: str) -> None:
+def test_links_inside_a_run_are_rejected(tiny_run: Path, tmp_path: Path, name: str) -> None:
     copy = Path(shutil.copytree(tiny_run, tmp_path / "copy"))
     (copy / name).rename(tmp_path / "elsewhere")
     (copy / name).symlink_to(tmp_path / "elsewhere")
@@ -146,7 +146,7 @@ def test_links_inside_a_run_are_refused(tiny_run: Path, tmp_path: Path, name: st
 
 
 @pytest.mark.parametrize("name", ["model", "best"])
-def test_files_that_were_put_into_a_run_are_met_at_the_start(tiny_run: Path, tmp_path: Path, name: str) -> None:
+def test_foreign_files_in_a_run_are_detected_at_the_start(tiny_run: Path, tmp_path: Path, name: str) -> None:
     copy = Path(shutil.copytree(tiny_run, tmp_path / "copy"))
     assert is_model(copy / name)
     (copy / name / "notes.txt").write_text("mine")

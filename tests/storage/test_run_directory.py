@@ -48,13 +48,13 @@ def test_has_what_the_contract_lists(tiny_run: Path) -> None:
         assert {path.name for path in (tiny_run / model).iterdir()} == MODEL_FILES
 
 
-def test_nothing_half_written_and_no_pickle_is_left(tiny_run: Path) -> None:
+def test_no_partial_files_and_no_pickle(tiny_run: Path) -> None:
     for path in tiny_run.rglob("*"):
         assert not path.name.startswith(".unfinished"), path
         assert path.suffix not in (".pt", ".pth", ".pkl", ".bin", ".npy", ".npz"), path
 
 
-def test_steps_are_numbers_and_nothing_else_counts(tmp_path: Path) -> None:
+def test_only_numbered_directories_are_steps(tmp_path: Path) -> None:
     run = RunDirectory(tmp_path)
     for name in ("step-00000010", "step-00000009", "step-100000000", "step-x", "step-", "other", ".unfinished-step-1"):
         (run.checkpoints / name).mkdir(parents=True)
@@ -72,7 +72,7 @@ def test_newest_valid_is_found_past_damaged_ones(own_run: Path, caplog: pytest.L
     assert "state.json is missing" in caplog.text
 
 
-def test_looking_for_one_reads_no_more_than_it_must(own_run: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_finding_a_valid_step_reads_no_more_than_needed(own_run: Path, caplog: pytest.LogCaptureFixture) -> None:
     run = RunDirectory(own_run)
     damage(run.checkpoint(4) / "state.json")
     with caplog.at_level(logging.WARNING, "heedful"):
@@ -96,7 +96,7 @@ def test_best_and_averaged_are_their_directories(tiny_run: Path) -> None:
     assert_has(open_model(tiny_run, "averaged"), weights_of(tiny_run / "model"))
 
 
-def test_a_run_that_has_no_average_yet_gives_what_it_has(own_run: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_run_without_an_average_falls_back(own_run: Path, caplog: pytest.LogCaptureFixture) -> None:
     shutil.rmtree(own_run / "model")
     with caplog.at_level(logging.WARNING, "heedful"):
         assert_has(open_model(own_run), weights_of(own_run / "best"))
@@ -111,13 +111,13 @@ def test_a_run_that_has_no_average_yet_gives_what_it_has(own_run: Path, caplog: 
 
 
 @pytest.mark.parametrize("name", ["averaged", "best"])
-def test_what_was_asked_for_is_not_replaced(own_run: Path, name: str) -> None:
+def test_requested_checkpoint_has_no_fallback(own_run: Path, name: str) -> None:
     shutil.rmtree(own_run / {"averaged": "model", "best": "best"}[name])
     with pytest.raises(ModelError, match=f'has no "{name}" model yet'):
         open_model(own_run, name)
 
 
-def test_a_damaged_average_is_an_error_not_a_reason_to_take_another(own_run: Path) -> None:
+def test_damaged_average_is_an_error_without_fallback(own_run: Path) -> None:
     damage(own_run / "model" / "model.safetensors")
     with pytest.raises(ModelError, match="damaged"):
         open_model(own_run)
@@ -135,7 +135,7 @@ def test_an_unknown_checkpoint_gets_a_suggestion(tiny_run: Path) -> None:
         open_model(tiny_run, "average")
 
 
-def test_the_recipe_comes_back(tiny_run: Path) -> None:
+def test_recipe_round_trip(tiny_run: Path) -> None:
     recipe = RunDirectory(tiny_run).recipe()
     for key, value in tasks.TINY.items():
         section, name = key.split(".")

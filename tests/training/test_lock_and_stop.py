@@ -22,7 +22,7 @@ from heedful.training.signals import StopRequest
 HOLD = "import fcntl, sys, time; f = open(sys.argv[1], 'a'); fcntl.flock(f, fcntl.LOCK_EX); print('held', flush=True)"
 
 
-def test_a_second_trainer_is_refused_and_told_of_the_first(tmp_path: Path) -> None:
+def test_second_trainer_is_rejected_with_the_pid_of_the_first(tmp_path: Path) -> None:
     run = RunDirectory(tmp_path / "run")
     with locked(run):
         began = time.monotonic()
@@ -32,7 +32,7 @@ def test_a_second_trainer_is_refused_and_told_of_the_first(tmp_path: Path) -> No
         assert caught.value.exit_code == 3
 
 
-def test_a_finished_trainer_lets_go(tmp_path: Path) -> None:
+def test_finished_trainer_releases_the_lock(tmp_path: Path) -> None:
     run = RunDirectory(tmp_path)
     for _ in range(2):
         with locked(run):
@@ -63,7 +63,7 @@ def test_training_takes_the_lock(own_run: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_the_first_signal_is_noted(number: signal.Signals, capsys: pytest.CaptureFixture[str]) -> None:
+def test_first_signal_is_recorded(number: signal.Signals, capsys: pytest.CaptureFixture[str]) -> None:
     before = signal.getsignal(number)
     with StopRequest() as stop:
         assert stop.signal_number is None
@@ -86,7 +86,7 @@ def test_the_second_signal_stops_at_once() -> None:
     assert done.stdout == ""
 
 
-def test_other_threads_leave_the_handlers_alone() -> None:
+def test_other_threads_do_not_change_the_handlers() -> None:
     before = signal.getsignal(signal.SIGTERM)
     seen = []
 

@@ -28,7 +28,7 @@ def some_logits(P: int = 5, V: int = 9, dtype: torch.dtype = torch.float64) -> t
 
 
 @pytest.mark.parametrize("smoothing", SMOOTHINGS)
-def test_by_hand(smoothing: float) -> None:
+def test_matches_a_computation_by_hand(smoothing: float) -> None:
     """-Σ q log p with q = (1 - ε)·[v = label] + ε / V, a number at a time."""
     logits, labels = some_logits()
     total = nll = 0.0
@@ -44,7 +44,7 @@ def test_by_hand(smoothing: float) -> None:
 
 
 @pytest.mark.parametrize("smoothing", SMOOTHINGS)
-def test_against_torch(smoothing: float) -> None:
+def test_matches_torch(smoothing: float) -> None:
     logits, labels = some_logits(40, 50)
     loss = smoothed_cross_entropy(logits, labels, smoothing)
     expected = F.cross_entropy(logits, labels, label_smoothing=smoothing, reduction="sum")
@@ -59,7 +59,7 @@ def test_gradient_by_finite_differences(smoothing: float) -> None:
     assert torch.autograd.gradcheck(lambda x: smoothed_cross_entropy(x, labels, smoothing).smoothed, logits)
 
 
-def test_half_precision_is_summed_in_single() -> None:
+def test_half_precision_is_summed_in_float32() -> None:
     logits, labels = some_logits(2_000, 50, torch.bfloat16)
     loss = smoothed_cross_entropy(logits, labels, 0.1)
     expected = smoothed_cross_entropy(logits.double(), labels, 0.1)
@@ -82,7 +82,7 @@ def projection(P: int, V: int = 11, D: int = 6) -> tuple[Tensor, Tensor, Tensor]
 
 @pytest.mark.parametrize("smoothing", SMOOTHINGS)
 @pytest.mark.parametrize("P", [0, 1, 3, 4, 10])
-def test_in_chunks_as_in_one(monkeypatch: pytest.MonkeyPatch, smoothing: float, P: int) -> None:
+def test_chunked_loss_matches_the_plain_one(monkeypatch: pytest.MonkeyPatch, smoothing: float, P: int) -> None:
     """Value and gradients of the loss in chunks are those of the plain one, whole chunks or not."""
     monkeypatch.setattr(loss_module, "_CHUNK", 4)
     states, weight, labels = projection(P)
@@ -94,7 +94,7 @@ def test_in_chunks_as_in_one(monkeypatch: pytest.MonkeyPatch, smoothing: float, 
         torch.testing.assert_close(ours, theirs, rtol=0.0, atol=1e-12)
 
 
-def test_in_chunks_by_finite_differences(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunked_gradient_by_finite_differences(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loss_module, "_CHUNK", 2)
     states, weight, labels = projection(5)
     assert torch.autograd.gradcheck(lambda x, w: projected_loss(x, w, labels, 0.1).smoothed, (states, weight))
@@ -221,7 +221,7 @@ def a_batch() -> Batch:
 
 
 @pytest.mark.parametrize("smoothing", SMOOTHINGS)
-def test_a_batch_against_torch_with_padding_ignored(smoothing: float) -> None:
+def test_batch_matches_torch_with_ignored_padding(smoothing: float) -> None:
     torch.manual_seed(0)
     model = Transformer(ModelConfig(vocab_size=9, N=1, d_model=8, d_ff=12, h=2)).double().eval()
     batch = a_batch()

@@ -15,7 +15,7 @@ SHAPES = [(6, 10), (12, 4), (6, 10), (8, 8)]
 
 
 @pytest.mark.parametrize("shape", [(16, 16), (8, 24), (24, 8)])
-def test_directions_stay_and_lengths_become_alike(shape: tuple[int, int]) -> None:
+def test_singular_vectors_stay_and_values_become_equal(shape: tuple[int, int]) -> None:
     torch.manual_seed(1)
     matrices = (
         torch.randn(3, *shape, dtype=torch.float64) * torch.tensor([1e-6, 1.0, 1e6], dtype=torch.float64)[:, None, None]
@@ -30,7 +30,7 @@ def test_directions_stay_and_lengths_become_alike(shape: tuple[int, int]) -> Non
         assert ((lengths[large] > 0.6) & (lengths[large] < 1.3)).all()
 
 
-def test_a_gradient_of_zeros_changes_nothing() -> None:
+def test_zero_gradient_changes_nothing() -> None:
     assert not orthogonalize(torch.zeros(1, 4, 6)).any()
 
 
@@ -65,7 +65,7 @@ def random_weights(dtype: torch.dtype) -> list[Tensor]:
     return [torch.randn(shape, generator=generator, dtype=dtype).requires_grad_() for shape in SHAPES]
 
 
-def test_matrices_of_one_shape_together_as_one_at_a_time() -> None:
+def test_stacked_updates_match_single_ones() -> None:
     weights, gradients = random_weights(torch.float64), random_gradients(torch.float64)
     before = [weight.detach().clone() for weight in weights]
     found = updated(Muon(weights, lr=0.01, dtype=torch.float64), weights, gradients)
@@ -74,7 +74,7 @@ def test_matrices_of_one_shape_together_as_one_at_a_time() -> None:
         torch.testing.assert_close(weight, expected, rtol=0.0, atol=1e-6)
 
 
-def test_it_is_torchs_muon_up_to_bf16() -> None:
+def test_matches_torch_muon_up_to_bf16() -> None:
     """torch.optim.Muon always iterates in bf16, whose numbers have 8 bits: an update agrees to about 2 %."""
     weights, gradients = random_weights(torch.float32), random_gradients(torch.float32)
     before = [weight.detach().clone() for weight in weights]
@@ -87,7 +87,7 @@ def test_it_is_torchs_muon_up_to_bf16() -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_a_matrix_without_a_gradient_stays_and_weights_stay_float32(dtype: torch.dtype) -> None:
+def test_matrix_without_a_gradient_is_unchanged_and_weights_stay_float32(dtype: torch.dtype) -> None:
     used, unused = (torch.ones(4, 6, requires_grad=True) for _ in range(2))
     optimizer = Muon([used, unused], lr=0.01, dtype=dtype)
     used.grad = torch.randn(4, 6)

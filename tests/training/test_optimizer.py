@@ -27,7 +27,7 @@ def update(model: Transformer, optimizers: Optimizers, count: int = 1) -> None:
             optimizer.zero_grad()
 
 
-def test_adam_is_torchs_fused_one_with_the_papers_values() -> None:
+def test_adam_is_fused_and_has_the_papers_values() -> None:
     model = small_model()
     (optimizer,) = make_optimizers(model, "adam")
     assert type(optimizer) is torch.optim.Adam
@@ -61,7 +61,7 @@ def test_a_parameter_without_a_gradient_stays() -> None:
 
 
 @pytest.mark.parametrize("name", ["adam", "muon"])
-def test_the_state_comes_back_and_the_next_update_is_the_same(name: str) -> None:
+def test_restored_state_gives_the_same_next_update(name: str) -> None:
     one, other = small_model(1), small_model(2)
     its, others = make_optimizers(one, name), make_optimizers(other, name)
     update(one, its, count=3)

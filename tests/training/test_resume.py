@@ -65,7 +65,7 @@ def damage(path: Path) -> None:
     path.write_bytes(content)
 
 
-def test_twice_the_same_run_is_the_same(tiny_run: Path, tmp_path: Path, settings: dict[str, Any]) -> None:
+def test_repeated_run_is_identical(tiny_run: Path, tmp_path: Path, settings: dict[str, Any]) -> None:
     train(out=tmp_path / "run", overrides=settings)
     assert_same_end(tiny_run, tmp_path / "run")
     best = [(path / "best" / "model.safetensors").read_bytes() for path in (tiny_run, tmp_path / "run")]
@@ -78,7 +78,7 @@ def test_the_resolved_recipe_trains_to_the_same_run(tiny_run: Path, tmp_path: Pa
     assert (tmp_path / "run" / "config.toml").read_bytes() == (tiny_run / "config.toml").read_bytes()
 
 
-def test_another_seed_is_another_run(tiny_run: Path, tmp_path: Path, settings: dict[str, Any]) -> None:
+def test_control_another_seed_gives_another_run(tiny_run: Path, tmp_path: Path, settings: dict[str, Any]) -> None:
     """The control of the tests here: what they compare does depend on the random numbers."""
     train(out=tmp_path / "run", overrides={**settings, "training.seed": 2})
     with pytest.raises(AssertionError):
@@ -86,7 +86,7 @@ def test_another_seed_is_another_run(tiny_run: Path, tmp_path: Path, settings: d
 
 
 @pytest.mark.parametrize("sittings", [(5,), (1, 4, 11)])
-def test_more_steps_continue_as_if_there_had_been_no_pause(
+def test_raising_steps_matches_an_uninterrupted_run(
     tiny_run: Path, tmp_path: Path, settings: dict[str, Any], sittings: tuple[int, ...]
 ) -> None:
     for steps in (*sittings, LAST):
@@ -97,7 +97,7 @@ def test_more_steps_continue_as_if_there_had_been_no_pause(
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 @pytest.mark.parametrize("step", [3, 8])
-def test_a_signal_saves_and_the_same_command_continues(
+def test_signal_saves_and_the_same_command_resumes(
     tiny_run: Path,
     tmp_path: Path,
     settings: dict[str, Any],
@@ -118,7 +118,7 @@ def test_a_signal_saves_and_the_same_command_continues(
     assert_same_end(tiny_run, tmp_path / "run")
 
 
-def test_a_line_of_the_log_over_many_steps_does_not_depend_on_a_stop(
+def test_log_entries_do_not_depend_on_interruptions(
     tmp_path: Path, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = {**settings, "training.log_every": 10}
@@ -131,7 +131,7 @@ def test_a_line_of_the_log_over_many_steps_does_not_depend_on_a_stop(
     assert_same_end(tmp_path / "straight", tmp_path / "stopped")
 
 
-def test_a_line_of_the_log_is_the_mean_over_tokens(tmp_path: Path, settings: dict[str, Any], tiny_run: Path) -> None:
+def test_log_entry_is_the_mean_over_tokens(tmp_path: Path, settings: dict[str, Any], tiny_run: Path) -> None:
     train(out=tmp_path / "run", overrides={**settings, "training.log_every": 6})
     single = [entry for entry in read_log(RunDirectory(tiny_run).log) if entry["kind"] == "train"]
     tokens = np.diff([0, *(entry["tokens"] for entry in single)])
@@ -152,7 +152,7 @@ def test_accumulated_batches_continue_in_order(tmp_path: Path, settings: dict[st
     assert_same_end(tmp_path / "straight", tmp_path / "stopped")
 
 
-def test_a_finished_run_says_so_and_changes_nothing(own_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_finished_run_is_reported_and_unchanged(own_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = {path: path.read_bytes() for path in own_run.rglob("*") if path.is_file() and path.name != ".heedful"}
     run = train(out=own_run)
     assert run.progress.step == LAST
@@ -160,7 +160,7 @@ def test_a_finished_run_says_so_and_changes_nothing(own_run: Path, capsys: pytes
     assert {path: path.read_bytes() for path in files} == files
 
 
-def test_fewer_steps_than_were_trained_are_a_finished_run(own_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_lowering_steps_gives_a_finished_run(own_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = train(out=own_run, overrides={"training.steps": 5})
     assert run.progress.step == LAST
     error = capsys.readouterr().err
@@ -169,9 +169,7 @@ def test_fewer_steps_than_were_trained_are_a_finished_run(own_run: Path, capsys:
     assert train(out=own_run, overrides={"training.steps": LAST + 1}).progress.step == LAST + 1
 
 
-def test_a_damaged_newest_checkpoint_is_passed_over(
-    own_run: Path, tiny_run: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_damaged_newest_checkpoint_is_skipped(own_run: Path, tiny_run: Path, caplog: pytest.LogCaptureFixture) -> None:
     damage(RunDirectory(own_run).checkpoint(LAST) / "optimizer.safetensors")
     shutil.rmtree(own_run / "model")
     train(out=own_run)
@@ -182,7 +180,7 @@ def test_a_damaged_newest_checkpoint_is_passed_over(
     assert_same_end(tiny_run, own_run)
 
 
-def test_no_valid_checkpoint_is_an_error_not_a_new_beginning(own_run: Path) -> None:
+def test_no_valid_checkpoint_is_an_error_not_a_restart(own_run: Path) -> None:
     run = RunDirectory(own_run)
     for step in run.steps():
         damage(run.checkpoint(step) / "model.safetensors")
@@ -218,7 +216,7 @@ def test_the_final_model_is_the_mean_of_the_last_checkpoints(tmp_path: Path, set
         assert np.array_equal(value, mean.astype(np.float32)), name
 
 
-def test_patience_stops_a_run_that_learns_nothing_more(
+def test_patience_stops_a_run_without_improvement(
     tmp_path: Path, settings: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings = {**settings, "training.learning_rate": 1e-12, "training.validate_every": 2, "training.patience": 2}
@@ -236,7 +234,7 @@ def test_patience_stops_a_run_that_learns_nothing_more(
     assert more.progress.step > run.progress.step
 
 
-def test_patience_is_lost_only_while_neither_figure_improves() -> None:
+def test_patience_decreases_only_if_neither_score_improves() -> None:
     progress = Progress(step=1)
     history = []
     for nll, bleu in [(5.0, 0.0), (4.0, 0.0), (4.5, 3.0), (4.2, 2.0), (3.9, 1.0), (4.6, 3.0), (math.nan, 0.0)]:
@@ -247,7 +245,7 @@ def test_patience_is_lost_only_while_neither_figure_improves() -> None:
     assert progress.lowest_nll == 3.9
 
 
-def test_no_patience_means_never(tiny_run: Path) -> None:
+def test_zero_patience_disables_early_stopping(tiny_run: Path) -> None:
     training = RunDirectory(tiny_run).recipe().training
     assert not Progress(step=11, validations_without_gain=99).is_finished(training)
     assert Progress(step=12).is_finished(training)
@@ -271,7 +269,7 @@ def nan_at(monkeypatch: pytest.MonkeyPatch, *steps: int) -> None:
     monkeypatch.setattr(Trainer, "train_step", poisoned)
 
 
-def test_a_loss_that_is_no_number_stops_before_the_update(
+def test_nan_loss_stops_before_the_update(
     tmp_path: Path, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nan_at(monkeypatch, 6)
@@ -283,7 +281,7 @@ def test_a_loss_that_is_no_number_stops_before_the_update(
     assert all(np.isfinite(value).all() for value in weights.values())
 
 
-def test_or_is_skipped_counted_and_logged(
+def test_nan_update_is_skipped_counted_and_logged(
     tmp_path: Path, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     nan_at(monkeypatch, 2, 6)

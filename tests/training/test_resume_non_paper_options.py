@@ -22,7 +22,7 @@ from heedful.training.run import train
         ("training.bidirectional_steps", 4, 0),
     ],
 )
-def test_a_run_that_was_stopped_ends_as_one_that_was_not(tmp_path: Path, key: str, value: Any, papers: Any) -> None:
+def test_resumed_run_matches_an_uninterrupted_one(tmp_path: Path, key: str, value: Any, papers: Any) -> None:
     settings = {**tasks.tiny_corpus(tmp_path / "text"), **tasks.TINY}
     weights = []
     for name, own, sittings in (("whole", value, (6,)), ("stopped", value, (3, 6)), ("paper", papers, (6,))):

@@ -18,7 +18,7 @@ def _no_board(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_log, "_tensorboard", lambda _: None)
 
 
-def test_one_object_a_line(tmp_path: Path) -> None:
+def test_one_object_per_line(tmp_path: Path) -> None:
     log = RunLog(tmp_path / "log.jsonl")
     log.write(1, "train", loss=0.5, note="Größe\n\u2028")
     log.write(2, "save")
@@ -32,7 +32,7 @@ def test_one_object_a_line(tmp_path: Path) -> None:
     log.close()
 
 
-def test_what_came_after_the_checkpoint_is_forgotten(tmp_path: Path) -> None:
+def test_entries_after_the_checkpoint_are_removed(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     log = RunLog(path)
     log.write(1, "train")
@@ -45,7 +45,7 @@ def test_what_came_after_the_checkpoint_is_forgotten(tmp_path: Path) -> None:
     assert [(entry["step"], entry["kind"]) for entry in read_log(path)] == [(1, "train"), (2, "valid")]
 
 
-def test_length_is_the_file_s(tmp_path: Path) -> None:
+def test_length_is_the_file_size(tmp_path: Path) -> None:
     log = RunLog(tmp_path / "log.jsonl")
     assert log.length() == 0
     log.write(1, "train")
@@ -76,7 +76,7 @@ def test_a_run_logs_what_the_contract_lists(tiny_run: Path) -> None:
     assert 0 <= start["padding"] < 1
 
 
-def test_the_figures_are_what_they_are_called(tiny_run: Path) -> None:
+def test_logged_values_match_their_names(tiny_run: Path) -> None:
     for entry in entries(tiny_run, "train"):
         step = entry["step"]
         assert entry["perplexity"] == pytest.approx(2.718281828459045 ** entry["nll"], rel=1e-6)

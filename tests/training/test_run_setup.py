@@ -43,7 +43,7 @@ def weights(path: Path) -> dict[str, torch.Tensor]:
         ("training.log_every", 3),
     ],
 )
-def test_what_may_change_may(own_run: Path, key: str, value: int) -> None:
+def test_keys_that_may_change_on_resume(own_run: Path, key: str, value: int) -> None:
     train(out=own_run, overrides={key: value})
     recipe = recipes.as_settings(RunDirectory(own_run).recipe())
     assert recipe["training"][key.removeprefix("training.")] == value
@@ -63,7 +63,9 @@ def test_what_may_change_may(own_run: Path, key: str, value: int) -> None:
         ("decoding.beam", 2, "decoding.beam was 4, now 2"),
     ],
 )
-def test_what_may_not_change_is_refused_with_the_difference(own_run: Path, key: str, value: Any, said: str) -> None:
+def test_other_changes_on_resume_are_rejected_with_the_difference(
+    own_run: Path, key: str, value: Any, said: str
+) -> None:
     before = RunDirectory(own_run).config.read_bytes()
     with pytest.raises(ConfigError) as caught:
         train(out=own_run, overrides={key: value, "training.steps": 14})
@@ -76,7 +78,7 @@ def test_what_may_not_change_is_refused_with_the_difference(own_run: Path, key: 
 
 
 @pytest.mark.parametrize("side", ["data.source", "data.target", "data.valid_source", "data.valid_target"])
-def test_changed_text_is_refused(corpus: dict[str, str], tmp_path: Path, side: str) -> None:
+def test_changed_text_is_rejected(corpus: dict[str, str], tmp_path: Path, side: str) -> None:
     train(out=tmp_path / "run", overrides={**corpus, **ONE_STEP})
     path = Path(corpus[side])
     path.write_text(path.read_text().replace("a", "b", 1))
@@ -86,7 +88,7 @@ def test_changed_text_is_refused(corpus: dict[str, str], tmp_path: Path, side: s
     assert caught.value.exit_code == 3
 
 
-def test_text_is_read_again_only_where_its_files_have_changed(
+def test_text_is_hashed_again_only_if_its_files_changed(
     corpus: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A corpus of gigabytes must not hold up a run that goes on."""
@@ -101,7 +103,7 @@ def test_text_is_read_again_only_where_its_files_have_changed(
     assert len(read) == 1
 
 
-def test_text_may_lie_elsewhere(corpus: dict[str, str], tmp_path: Path) -> None:
+def test_text_may_be_moved(corpus: dict[str, str], tmp_path: Path) -> None:
     train(out=tmp_path / "run", overrides={**corpus, **ONE_STEP})
     shutil.move(tmp_path / "text", tmp_path / "moved")
     with pytest.raises(CorpusError, match="does not exist"):
@@ -110,7 +112,7 @@ def test_text_may_lie_elsewhere(corpus: dict[str, str], tmp_path: Path) -> None:
     assert train(out=tmp_path / "run", overrides={**moved, "training.steps": 2}).progress.step == 2
 
 
-def test_another_tokeniser_is_refused(own_run: Path, tiny_run: Path, tmp_path: Path, tokenizer: Any) -> None:
+def test_another_tokenizer_is_rejected(own_run: Path, tiny_run: Path, tmp_path: Path, tokenizer: Any) -> None:
     (tmp_path / "other.model").write_bytes(tokenizer.model)
     with pytest.raises(CheckpointError, match=r"is not the one that .* was started with"):
         train(out=own_run, overrides={"data.tokenizer": str(tmp_path / "other.model"), "training.steps": 13})
@@ -118,7 +120,7 @@ def test_another_tokeniser_is_refused(own_run: Path, tiny_run: Path, tmp_path: P
     assert train(out=own_run, overrides=same).progress.step == 13
 
 
-def test_a_given_tokeniser_is_used_as_it_is(corpus: dict[str, str], tmp_path: Path, tiny_run: Path) -> None:
+def test_given_tokenizer_is_used_unchanged(corpus: dict[str, str], tmp_path: Path, tiny_run: Path) -> None:
     ready = tiny_run / "tokenizer.model"
     run = train(out=tmp_path / "run", overrides={**corpus, **ONE_STEP, "data.tokenizer": str(ready)})
     assert (run.path / "tokenizer.model").read_bytes() == ready.read_bytes()
@@ -144,7 +146,7 @@ def test_choices_are_printed_with_reasons_and_resolved(
     assert resolved.data.source == (corpus["data.source"],)
 
 
-def test_a_wrong_value_is_said_before_the_text_is_read(tmp_path: Path) -> None:
+def test_invalid_value_is_reported_before_the_text_is_read(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"training\.steps must be at least 1"):
         train(out=tmp_path / "run", overrides={"data.source": "nowhere", "training.steps": 0})
 
@@ -195,14 +197,14 @@ def test_nothing_left_after_filtering(corpus: dict[str, str], tmp_path: Path) ->
     assert not (tmp_path / "run" / "config.toml").exists()
 
 
-def test_a_run_that_failed_to_begin_can_begin(corpus: dict[str, str], tmp_path: Path) -> None:
+def test_failed_start_can_be_repeated(corpus: dict[str, str], tmp_path: Path) -> None:
     with pytest.raises(HeedfulError):
         train(out=tmp_path / "run", overrides={**corpus, **ONE_STEP, "data.max_length": 3})
     assert train(out=tmp_path / "run", overrides={**corpus, **ONE_STEP}).progress.step == 1
 
 
 @pytest.mark.parametrize("name", ["tokenizer.model", "config.json", "data", "model", "checkpoints"])
-def test_a_directory_that_is_not_a_run_is_not_written_over(corpus: dict[str, str], tmp_path: Path, name: str) -> None:
+def test_directory_that_is_not_a_run_is_not_overwritten(corpus: dict[str, str], tmp_path: Path, name: str) -> None:
     mine = tmp_path / "mine" / name / "deep" if "." not in name else tmp_path / "mine" / name
     mine.parent.mkdir(parents=True)
     mine.write_text("precious")
@@ -257,7 +259,7 @@ def test_a_failed_start_leaves_no_parent_directories(corpus: dict[str, str], tmp
     assert list((tmp_path / "existing").iterdir()) == []
 
 
-def test_a_fine_tuned_run_goes_on_without_the_first_model(
+def test_fine_tuned_run_resumes_without_the_initial_model(
     corpus: dict[str, str], tmp_path: Path, own_run: Path
 ) -> None:
     settings = {**corpus, "training.steps": 1, "training.threads": 1}
@@ -282,7 +284,7 @@ def test_fine_tuning_into_another_shape_shows_both_sizes(
         train(out=tmp_path / "run", overrides={**corpus, key: value}, init=tiny_run)
 
 
-def test_fine_tuning_with_another_tokeniser_shows_both_sizes(
+def test_fine_tuning_with_another_tokenizer_shows_both_sizes(
     corpus: dict[str, str], tmp_path: Path, tiny_run: Path, tokenizer: Any
 ) -> None:
     (tmp_path / "other.model").write_bytes(tokenizer.model)
@@ -293,6 +295,6 @@ def test_fine_tuning_with_another_tokeniser_shows_both_sizes(
         )
 
 
-def test_a_first_model_that_is_not_there(corpus: dict[str, str], tmp_path: Path) -> None:
+def test_missing_initial_model(corpus: dict[str, str], tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="nowhere is not a model directory"):
         train(out=tmp_path / "run", overrides=corpus, init=tmp_path / "nowhere")

@@ -10,7 +10,7 @@ from heedful.training.schedule import cooldown, dropout_share, learning_rate, wo
 
 
 @pytest.mark.parametrize(("d_model", "warmup"), [(512, 4_000), (1024, 4_000), (128, 1), (256, 300)])
-def test_against_the_equation(d_model: int, warmup: int) -> None:
+def test_matches_eq_3(d_model: int, warmup: int) -> None:
     for step in (1, 2, 10, warmup - 1, warmup, warmup + 1, 10 * warmup, 300_000):
         if step < 1:
             continue
@@ -25,7 +25,7 @@ def test_the_base_models_peak() -> None:
     assert learning_rate(4_000, 512, 4_000) == pytest.approx(6.98771e-4, rel=1e-5)
 
 
-def test_it_rises_linearly_to_its_peak_at_the_end_of_the_warm_up_and_then_falls() -> None:
+def test_rate_rises_linearly_during_warmup_and_then_falls() -> None:
     rates = [learning_rate(step, 512, 100) for step in range(1, 400)]
     assert rates.index(max(rates)) + 1 == 100
     assert rates[49] == pytest.approx(rates[99] / 2)
@@ -34,30 +34,30 @@ def test_it_rises_linearly_to_its_peak_at_the_end_of_the_warm_up_and_then_falls(
     assert rates[395 - 1] == pytest.approx(rates[99] * (100 / 395) ** 0.5)
 
 
-def test_the_cool_down_falls_in_a_straight_line_and_ends_with_the_last_step() -> None:
+def test_cooldown_is_linear_and_ends_with_the_last_step() -> None:
     factors = [cooldown(step, steps=100, cooldown_steps=20) for step in range(1, 101)]
     assert factors[:81] == [1.0] * 81
     assert factors[80:] == pytest.approx([(20 - n) / 20 for n in range(20)])
     assert factors[-1] > 0  # the last update still counts
 
 
-def test_without_a_cool_down_nothing_changes() -> None:
+def test_no_cooldown_changes_nothing() -> None:
     assert {cooldown(step, steps=10, cooldown_steps=0) for step in range(1, 30)} == {1.0}
 
 
-def test_a_cool_down_longer_than_the_training_begins_below_1() -> None:
+def test_cooldown_longer_than_the_run_starts_below_1() -> None:
     assert cooldown(1, steps=10, cooldown_steps=40) == 0.25
 
 
-def test_dropout_rises_in_a_straight_line_to_the_end_of_its_warm_up() -> None:
+def test_dropout_warmup_is_linear() -> None:
     assert [dropout_share(step, warmup_steps=4) for step in range(1, 8)] == [0.25, 0.5, 0.75, 1.0, 1.0, 1.0, 1.0]
 
 
-def test_without_a_warm_up_dropout_is_whole_from_the_first_step() -> None:
+def test_dropout_is_full_without_warmup() -> None:
     assert {dropout_share(step, warmup_steps=0) for step in range(1, 30)} == {1.0}
 
 
-def test_words_are_left_out_as_dropout_rises_and_until_the_cool_down() -> None:
+def test_word_dropout_warms_up_and_ends_with_the_cooldown() -> None:
     shares = [word_dropout_share(step, steps=8, warmup_steps=2, cooldown_steps=3) for step in range(1, 9)]
     assert shares == [0.5, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0]
     assert [word_dropout_share(step, 3, 0, cooldown_steps=0) for step in (1, 2, 3)] == [1.0, 1.0, 1.0]

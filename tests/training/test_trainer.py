@@ -92,7 +92,7 @@ def same(one: list[Tensor], other: list[Tensor]) -> bool:
 
 
 @pytest.mark.parametrize("parts", [2, 5])
-def test_accumulation_is_one_big_batch(parts: int) -> None:
+def test_accumulation_matches_one_big_batch(parts: int) -> None:
     pairs = random_pairs(20)
     whole, cut = trainer(), trainer()
     seen_whole, seen_cut = watch_gradients(whole), watch_gradients(cut)
@@ -109,7 +109,7 @@ def test_accumulation_is_one_big_batch(parts: int) -> None:
         torch.testing.assert_close(b, a, rtol=0.0, atol=1e-7)
 
 
-def test_the_gradient_is_that_of_the_mean_over_tokens() -> None:
+def test_gradient_is_of_the_mean_loss_over_tokens() -> None:
     batch = batch_of(random_pairs(6))
     one = trainer(label_smoothing=0.2)
     expected = batch_loss(one.model, batch, 0.2)
@@ -141,7 +141,7 @@ def test_adam_with_the_papers_settings_by_hand() -> None:
         torch.testing.assert_close(ours, by_hand, rtol=0.0, atol=1e-9)
 
 
-def test_the_rate_is_that_of_the_step() -> None:
+def test_learning_rate_follows_the_step() -> None:
     one = trainer()
     for step in (1, 10, 40):
         result = step_at(one, step, [batch_of(random_pairs(2))])
@@ -149,7 +149,7 @@ def test_the_rate_is_that_of_the_step() -> None:
         assert one.optimizers[0].param_groups[0]["lr"] == result.learning_rate
 
 
-def test_the_rate_cools_down_at_the_end() -> None:
+def test_learning_rate_cools_down() -> None:
     one = trainer(steps=40, cooldown_steps=10)
     rates = [step_at(one, step, [batch_of(random_pairs(2))]).learning_rate for step in (31, 36, 40)]
     assert rates == pytest.approx(
@@ -177,7 +177,7 @@ def test_dropout_warms_up() -> None:
     assert losses[0] == losses[1] != losses[2]
 
 
-def test_memory_is_tried_with_whole_dropout() -> None:
+def test_trial_batch_uses_full_dropout() -> None:
     one = trainer(dropout=0.4, dropout_warmup_steps=8)
     one.try_batch(batch_of(random_pairs(2)))
     assert dropouts(one.model) == {0.4, 0.0}
@@ -216,7 +216,7 @@ def test_dropout_is_a_function_of_seed_step_and_part() -> None:
     assert len({tuple(draw.tolist()) for draw in draws.values()}) == len(draws)
 
 
-def test_an_update_does_not_depend_on_what_was_drawn_before() -> None:
+def test_update_does_not_depend_on_earlier_random_draws() -> None:
     batches = [batch_of(random_pairs(4, seed)) for seed in (1, 2)]
     one, other, different = trainer(dropout=0.3), trainer(dropout=0.3), trainer(dropout=0.3, seed=2)
     first = step_at(one, 7, batches)
@@ -227,7 +227,7 @@ def test_an_update_does_not_depend_on_what_was_drawn_before() -> None:
     assert step_at(different, 7, batches).loss != first.loss
 
 
-def test_parts_have_dropout_of_their_own() -> None:
+def test_accumulated_batches_have_different_dropout() -> None:
     batch = batch_of(random_pairs(4))
     once, twice = (step_at(trainer(dropout=0.3), 1, [batch] * count).loss for count in (1, 2))
     assert once != pytest.approx(twice, abs=1e-6)
@@ -242,7 +242,7 @@ def spoil(model: Transformer, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["loss", "gradient"])
-def test_what_is_not_finite_stops_before_the_update(kind: str) -> None:
+def test_non_finite_values_stop_before_the_update(kind: str) -> None:
     one = trainer()
     spoil(one.model, kind)
     before = weights(one.model)
@@ -267,7 +267,7 @@ def test_the_message_lists_ten_lines() -> None:
         step_at(one, 1, [batch_of(random_pairs(10))])
 
 
-def test_skip_leaves_everything_alone_and_says_so() -> None:
+def test_skipped_update_changes_nothing_and_is_reported() -> None:
     batch = batch_of(random_pairs(3))
     one, undisturbed = trainer(non_finite="skip"), trainer(non_finite="skip")
     assert not step_at(one, 1, [batch]).skipped

@@ -28,6 +28,6 @@ def test_the_sharpest_layer_is_the_one_whose_rows_have_one_large_weight() -> Non
 
 
 @pytest.mark.parametrize(("name", "magic"), [("deep/figure.png", b"\x89PNG"), ("figure.svg", b"<?xml")])
-def test_a_picture_is_written(tmp_path: Path, name: str, magic: bytes) -> None:
+def test_figure_is_written(tmp_path: Path, name: str, magic: bytes) -> None:
     draw_cross_attention(an_attention(), tmp_path / name)
     assert (tmp_path / name).read_bytes().startswith(magic)

@@ -29,7 +29,7 @@ def written(tmp_path: Path, log: list[dict[str, Any]], title: str = "Run", facts
     return path.read_text(encoding="utf-8")
 
 
-def test_a_curve_is_the_figures_of_its_kind() -> None:
+def test_curve_has_the_values_of_its_kind() -> None:
     log = entries(20)
     log.append({"step": 25, "kind": "train", "loss": None})  # was not finite
     assert points(log, Curve("train", "loss")) == ([10, 20], [0.8, 0.4])
@@ -68,7 +68,7 @@ def test_the_same_log_gives_the_same_picture() -> None:
 
 
 @pytest.mark.parametrize(("log", "drawn"), [(entries(), 6), ([{"step": 0, "kind": "start"}], 0), ([], 0)])
-def test_a_panel_without_figures_says_so(tmp_path: Path, log: list[dict[str, Any]], drawn: int) -> None:
+def test_panel_without_values_says_so(tmp_path: Path, log: list[dict[str, Any]], drawn: int) -> None:
     page = written(tmp_path, log)
     assert page.count("<svg") == drawn
     assert page.count("nothing logged yet") == len(PANELS) - drawn

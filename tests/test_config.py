@@ -25,6 +25,7 @@ OUT_OF_RANGE = [
     ("model", {"d_ff": -1}, "model.d_ff must be at least 1, not -1."),
     ("model", {"h": 0}, "model.h must be at least 1, not 0."),
     ("model", {"d_k": -1}, "model.d_k must be at least 0, not -1."),
+    ("model", {"N_decoder": -1}, "model.N_decoder must be at least 0, not -1."),
     ("model", {"d_v": -1}, "model.d_v must be at least 0, not -1."),
     ("model", {"max_positions": 0}, "model.max_positions must be at least 1, not 0."),
     ("model", {"dropout": 1.0}, "model.dropout must be at least 0 and below 1, not 1.0."),

@@ -87,7 +87,8 @@ class ModelConfig:
     """The model's shape: the [model] section of a recipe (section 3 and Table 3 of the paper)."""
 
     vocab_size: int = 37_000  # set by the tokenizer, not a recipe key
-    N: int = 6  # number of encoder layers, and of decoder layers
+    N: int = 6  # number of encoder layers, and of decoder layers unless N_decoder is set
+    N_decoder: int = 0  # number of decoder layers; 0: N, as in the paper
     d_model: int = 512  # width of the residual stream
     d_ff: int = 2048  # inner width of the feed-forward layers
     h: int = 8  # attention heads
@@ -101,13 +102,15 @@ class ModelConfig:
 
     def __post_init__(self) -> None:
         _at_least(self, "model", 1, "vocab_size", "N", "d_model", "d_ff", "h", "max_positions")
-        _at_least(self, "model", 0, "d_k", "d_v")
+        _at_least(self, "model", 0, "d_k", "d_v", "N_decoder")
         _share(self, "model", "dropout", "attention_dropout", "word_dropout")
         _one_of(self, "model", "positions", ("sinusoidal", "learned"))
         _require(
             self.positions == "learned" or self.d_model % 2 == 0,
             f"model.d_model must be even for sinusoidal positions (sine and cosine pairs), not {self.d_model}.",
         )
+        if self.N_decoder == self.N:
+            object.__setattr__(self, "N_decoder", 0)
         for name in ("d_k", "d_v"):
             if getattr(self, name) == 0:
                 _require(
@@ -116,6 +119,10 @@ class ModelConfig:
                     f"Choose a divisor of {self.d_model}, or set model.{name}.",
                 )
                 object.__setattr__(self, name, self.d_model // self.h)
+
+    @property
+    def decoder_layers(self) -> int:
+        return self.N_decoder or self.N
 
 
 @dataclass(frozen=True)

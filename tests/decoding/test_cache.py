@@ -106,7 +106,9 @@ def test_new_sentence_is_unaffected_by_the_previous_one_in_its_row() -> None:
     torch.testing.assert_close(logits.log_softmax(-1)[0], next_log_p(model, [5, 3], ()), rtol=0.0, atol=1e-9)
 
 
-@pytest.mark.parametrize("shape", [{"d_k": 3, "d_v": 5}, {"d_k": 5, "d_v": 3}, {"positions": "learned"}])
+@pytest.mark.parametrize(
+    "shape", [{"d_k": 3, "d_v": 5}, {"d_k": 5, "d_v": 3}, {"positions": "learned"}, {"N_decoder": 1}, {"N_decoder": 3}]
+)
 @torch.no_grad()
 def test_all_model_shapes(shape: dict[str, object]) -> None:
     torch.manual_seed(1)

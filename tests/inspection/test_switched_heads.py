@@ -75,3 +75,10 @@ def test_heads_are_parsed(model: Transformer) -> None:
 def test_unknown_heads_are_rejected(model: Transformer, text: str) -> None:
     with pytest.raises(InputError, match="LAYER from 1 to 2 and HEAD from 1 to 3"):
         parse_heads(text, model.config)
+
+
+def test_heads_of_a_shallow_decoder(random_model: Callable[..., Model]) -> None:
+    config = random_model(N=3, N_decoder=1).transformer.config
+    assert parse_heads("encoder.3.1,cross.1.1", config) == {Head("encoder", 2, 0), Head("cross", 0, 0)}
+    with pytest.raises(InputError, match="LAYER from 1 to 1"):
+        parse_heads("cross.2.1", config)

@@ -27,6 +27,8 @@ SHAPES: list[dict[str, Any]] = [
     {"N": 3, "d_model": 32, "h": 2},
     {"positions": "learned", "max_positions": 100},
     {"d_model": 16, "h": 1, "d_ff": 8},
+    {"N": 3, "N_decoder": 1},
+    {"N": 1, "N_decoder": 2},
 ]
 
 

@@ -107,6 +107,18 @@ def test_export_import_round_trip_is_bit_exact(exported: Path, model: Model) -> 
     assert not imported.transformer.training
 
 
+def test_stacks_of_different_depths(random_model: Any, tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers")
+    model = random_model(N=3, N_decoder=1)
+    write_marian(model, tmp_path / "out")
+    imported = read_marian(tmp_path / "out").transformer
+    assert imported.config == model.transformer.config
+    for name, tensor in model.transformer.state_dict().items():
+        assert torch.equal(imported.state_dict()[name], tensor), name
+    theirs = transformers.MarianMTModel.from_pretrained(tmp_path / "out").eval()
+    test_transformers_computes_the_same_log_probabilities(theirs, model)
+
+
 def test_import_after_save_pretrained(marian_model: Any, exported: Path, model: Model, tmp_path: Path) -> None:
     """`save_pretrained` rewrites the weights, as after fine-tuning, but not the tokenizer."""
     shutil.copytree(exported, tmp_path / "saved")
@@ -181,7 +193,9 @@ UNSUPPORTED = {
     "other model type": (with_config(model_type="bart"), "model_type is 'bart'"),
     "other padding token": (with_config(pad_token_id=58_100), "pad_token_id is 58100"),
     "unscaled embeddings": (with_config(scale_embedding=False), "scale_embedding"),
-    "unequal stacks": (with_config(decoder_layers=1), "2 in the encoder and 1 in the decoder"),
+    "unequal heads": (with_config(decoder_attention_heads=1), "3 in the encoder and 1 in the decoder"),
+    "a decoder layer too many": (with_config(decoder_layers=1), "contains the tensor model.decoder.layers.1"),
+    "no decoder depth": (with_config(decoder_layers=None), "decoder_layers"),
     "fractional layers": (with_config(encoder_layers=2.5, decoder_layers=2.5), "2.5"),
     "no d_model": (with_config(d_model=None), "d_model"),
     "implausibly large": (with_config(encoder_layers=10**9, decoder_layers=10**9), "far too few values"),

@@ -34,11 +34,12 @@ from heedful.model.layers import FeedForward
 from heedful.model.transformer import Transformer
 from heedful.training.loss import batch_loss
 
-# d_k = d_v = d_model/h; d_k ≠ d_v and neither d_model/h; one head.
+# d_k = d_v = d_model/h; d_k ≠ d_v and neither d_model/h; one head; stacks of different depths.
 SHAPES = [
     ModelConfig(vocab_size=23, N=2, d_model=16, d_ff=24, h=4, dropout=0.1),
     ModelConfig(vocab_size=31, N=1, d_model=10, d_ff=14, h=3, d_k=2, d_v=5, attention_dropout=0.1),
     ModelConfig(vocab_size=23, N=3, d_model=8, d_ff=40, h=1, positions="learned"),
+    ModelConfig(vocab_size=23, N=3, N_decoder=1, d_model=8, d_ff=20, h=2),
 ]
 SIZES = [(1, 1, 1), (2, 7, 5), (3, 4, 9)]  # B, S, T
 

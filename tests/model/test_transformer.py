@@ -48,6 +48,7 @@ def by_torch(model: Transformer, source: Tensor, target_in: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("depths", [{"N": 3}, {"N": 3, "N_decoder": 1}, {"N": 1, "N_decoder": 2}], ids=str)
 @pytest.mark.parametrize(
     ("source_lengths", "target_lengths"),
     [
@@ -60,13 +61,25 @@ def by_torch(model: Transformer, source: Tensor, target_in: Tensor) -> Tensor:
         ((120, 30), (20, 100)),
     ],
 )
-def test_logits_match_torch(source_lengths: Any, target_lengths: Any, training: bool) -> None:
-    model = randomised(Transformer(small(N=3))).train(training)
+def test_logits_match_torch(source_lengths: Any, target_lengths: Any, depths: Any, training: bool) -> None:
+    model = randomised(Transformer(small(**depths))).train(training)
     source, target = sentences(*source_lengths), sentences(*target_lengths, seed=1)
     target_in = shifted(target)
     real = target != PAD
     logits, expected = model(source, target_in), by_torch(model, source, target_in)
     torch.testing.assert_close(logits[real], expected[real], **TOLERANCE)
+
+
+def test_the_depths_of_the_stacks() -> None:
+    """The same depth twice is the paper's model, with the same weights."""
+    deep = Transformer(small(N=4, N_decoder=2))
+    assert (len(list(deep.encoder)), len(list(deep.decoder))) == (4, 2)
+    assert small(N=3, N_decoder=3) == small(N=3)
+    torch.manual_seed(1)
+    plain = Transformer(small(N=3))
+    torch.manual_seed(1)
+    explicit = Transformer(small(N=3, N_decoder=3))
+    assert all(torch.equal(a, b) for a, b in zip(plain.parameters(), explicit.parameters(), strict=True))
 
 
 def test_head_width_may_differ_from_d_model_over_h() -> None:

@@ -57,11 +57,13 @@ def twin_transformer(ours: Transformer) -> nn.Transformer:
     encoder = nn.TransformerEncoder(
         nn.TransformerEncoderLayer(*sizes, **_POST_NORM), config.N, norm=None, enable_nested_tensor=False
     )
-    decoder = nn.TransformerDecoder(nn.TransformerDecoderLayer(*sizes, **_POST_NORM), config.N, norm=None)
+    decoder = nn.TransformerDecoder(nn.TransformerDecoderLayer(*sizes, **_POST_NORM), config.decoder_layers, norm=None)
     theirs = nn.Transformer(config.d_model, config.h, custom_encoder=encoder, custom_decoder=decoder, batch_first=True)
-    for number in range(config.N):  # only now: the constructor draws all weights anew
-        _copy_encoder_layer(ours.encoder[number], encoder.layers[number])
-        _copy_decoder_layer(ours.decoder[number], decoder.layers[number])
+    # Only now: the constructor draws all weights anew.
+    for own_encoder_layer, encoder_layer in zip(ours.encoder, encoder.layers, strict=True):
+        _copy_encoder_layer(own_encoder_layer, encoder_layer)
+    for own_decoder_layer, decoder_layer in zip(ours.decoder, decoder.layers, strict=True):
+        _copy_decoder_layer(own_decoder_layer, decoder_layer)
     return theirs
 
 

@@ -80,6 +80,7 @@ SHAPES = [
     shape_of(d_k=12, d_v=8),
     shape_of(d_k=4, d_v=8),
     shape_of(attention_dropout=0.1),
+    shape_of(N=3, N_decoder=1),
 ]
 # Short sentences; the longest whose attention weights are all kept in float32 and in bf16, and the next ones; different
 # lengths.
@@ -99,7 +100,14 @@ def test_activations_are_what_autograd_keeps(config: ModelConfig, size: tuple[in
     assert counted == pytest.approx(kept, rel=0.1)
 
 
-@pytest.mark.parametrize("config", [shape_of(N=6, d_model=64, d_ff=256), shape_of(N=3, d_model=64, d_k=8)])
+@pytest.mark.parametrize(
+    "config",
+    [
+        shape_of(N=6, d_model=64, d_ff=256),
+        shape_of(N=3, d_model=64, d_k=8),
+        shape_of(N=8, N_decoder=2, d_model=64, d_ff=256),
+    ],
+)
 def test_checkpointed_activations_are_the_inputs_and_one_layer(config: ModelConfig) -> None:
     B, S, T = 16, 20, 24
     batch, model, layer = batch_of(B, S, T), Transformer(config), DecoderLayer(config)

@@ -40,6 +40,8 @@ def with_training(recipe: Recipe, **changed: object) -> Recipe:
 
 def test_the_plan_is_one_line_with_the_duration_if_it_is_known(recipe: Recipe) -> None:
     assert summary(recipe) == "plan: 1 layer, d_model 16, 12 steps of at most 64 tokens"
+    deep = replace(recipe, model=replace(recipe.model, N=12, N_decoder=2))
+    assert summary(deep) == "plan: 12 encoder and 2 decoder layers, d_model 16, 12 steps of at most 64 tokens"
     assert summary(recipe, 840.0) == f"{summary(recipe)}, about 14 minutes on this machine"
 
 

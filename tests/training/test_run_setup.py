@@ -275,6 +275,7 @@ def test_fine_tuned_run_resumes_without_the_initial_model(
     [
         ("model.d_model", 32, "model.d_model = 32, but the --init model has 16"),
         ("model.N", 2, "model.N = 2, but the --init model has 1"),
+        ("model.N_decoder", 2, "model.N_decoder = 2, but the --init model has 0"),
     ],
 )
 def test_fine_tuning_into_another_shape_shows_both_sizes(

@@ -27,13 +27,13 @@ PAIR = AttendedSentence("the hat", "der Hut", None, "en", "de")
 
 @pytest.fixture
 def attention() -> Attention:
-    """N = 2, h = 3; each row sums to 1, each different."""
+    """N = 2, N_decoder = 1, h = 3; each row sums to 1, each different."""
     generator = torch.Generator().manual_seed(1)
 
-    def weights(rows: int, columns: int) -> torch.Tensor:
-        return torch.randn(2, 3, rows, columns, generator=generator).softmax(dim=-1)
+    def weights(layers: int, rows: int, columns: int) -> torch.Tensor:
+        return torch.randn(layers, 3, rows, columns, generator=generator).softmax(dim=-1)
 
-    return Attention(SOURCE, TARGET, weights(4, 4), weights(3, 3).tril(), weights(3, 4))
+    return Attention(SOURCE, TARGET, weights(2, 4, 4), weights(1, 3, 3).tril(), weights(1, 3, 4))
 
 
 def embedded(page: str) -> dict[str, Any]:
@@ -46,7 +46,8 @@ def embedded(page: str) -> dict[str, Any]:
 def test_every_weight_is_in_the_page(attention: Attention, tmp_path: Path) -> None:
     write_attention_page([PAIR._replace(attention=attention)], tmp_path / "deep" / "page.html")
     (content,) = embedded((tmp_path / "deep" / "page.html").read_text(encoding="utf-8"))["sentences"]
-    assert (content["N"], content["h"], content["source_text"]) == (2, 3, "the hat")
+    assert content["layers"] == {"encoder": 2, "decoder": 1, "cross": 1}
+    assert (content["h"], content["source_text"]) == (3, "the hat")
     assert content["source"] == {"tokens": SOURCE, "words": ["the", "hat", "</s>"], "owners": [0, 1, 1, 2]}
     for kind in KINDS:
         numbers = np.frombuffer(base64.b64decode(str(content[kind])), "<u2").astype(np.float64) / 65_535

@@ -226,7 +226,8 @@ def _size(facts: Facts) -> Iterator[Line]:
     size = f"{4 * facts['parameters'] / 1e6:,.1f} MB in float32"
     vocabulary = f"; with a vocabulary of {plural(shape['vocab_size'], 'token')}" * ("preset" in facts)
     yield "parameters", f"{facts['parameters']:,} ({size}{vocabulary})"
-    widths = " · ".join(f"{key} {shape[key]:,}" for key in ("N", "d_model", "d_ff", "h", "d_k", "d_v"))
+    keys = ("N", *("N_decoder",) * bool(shape["N_decoder"]), "d_model", "d_ff", "h", "d_k", "d_v")
+    widths = " · ".join(f"{key} {shape[key]:,}" for key in keys)
     yield "shape", f"{widths} · {shape['positions']} positions"
     rates = (f", {key} {shape[key]:g}" for key in ("attention_dropout", "word_dropout") if shape.get(key))
     yield "dropout", f"{shape['dropout']:g}{''.join(rates)}"

@@ -37,9 +37,9 @@ class Attention(NamedTuple):
 
     source: list[str]
     target: list[str]
-    encoder: torch.Tensor  # N × H × S × S
-    decoder: torch.Tensor  # N × H × T × T
-    cross: torch.Tensor  # N × H × T × S
+    encoder: torch.Tensor  # encoder layers × H × S × S
+    decoder: torch.Tensor  # decoder layers × H × T × T
+    cross: torch.Tensor  # decoder layers × H × T × S
 
 
 @dataclass(frozen=True)

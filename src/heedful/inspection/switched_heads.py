@@ -40,12 +40,16 @@ def _parse_head(name: str, config: ModelConfig) -> Head:
     valid = kind in KINDS and len(numbers) == 2 and all(n.isascii() and n.isdecimal() and len(n) < 5 for n in numbers)
     if valid:
         layer, head = (int(number) - 1 for number in numbers)
-        if 0 <= layer < config.N and 0 <= head < config.h:
+        if 0 <= layer < _layers(kind, config) and 0 <= head < config.h:
             return Head(kind, layer, head)
     raise InputError(
         f'"{name[:40]}" is not a head of this model. Write KIND.LAYER.HEAD, with KIND one of {", ".join(KINDS)}, '
-        f"LAYER from 1 to {config.N} and HEAD from 1 to {config.h}, for example cross.1.1."
+        f"LAYER from 1 to {_layers(kind, config)} and HEAD from 1 to {config.h}, for example cross.1.1."
     )
+
+
+def _layers(kind: str, config: ModelConfig) -> int:
+    return config.N if kind == "encoder" else config.decoder_layers
 
 
 def without_heads(model: Transformer, off: Collection[Head]) -> Transformer:

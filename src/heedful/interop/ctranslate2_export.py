@@ -51,7 +51,7 @@ def _build_spec(model: Model, quantization: str | None) -> Any:
     transformer = model.transformer
     require_standard_heads(transformer.config, "CTranslate2")
     spec = specs.TransformerSpec.from_config(
-        transformer.config.N,
+        (transformer.config.N, transformer.config.decoder_layers),
         transformer.config.h,
         pre_norm=False,
         activation=specs.common_spec.Activation.RELU,

@@ -60,11 +60,13 @@ def marian_config(config: ModelConfig, positions: int) -> dict[str, Any]:
         raise ModelError(
             "MarianMT does not support model.positions = learned. Train with model.positions = sinusoidal to export."
         )
-    sizes = {"layers": config.N, "attention_heads": config.h, "ffn_dim": config.d_ff}
+    sizes = {"attention_heads": config.h, "ffn_dim": config.d_ff}
     return {
         "model_type": "marian",
         "architectures": ["MarianMTModel"],
         "dtype": "float32",
+        "encoder_layers": config.N,
+        "decoder_layers": config.decoder_layers,
         **{f"{stack}_{name}": size for stack in ("encoder", "decoder") for name, size in sizes.items()},
         "vocab_size": config.vocab_size,
         "decoder_vocab_size": config.vocab_size,

@@ -88,7 +88,7 @@ def _read_config(content: Mapping[str, Any], path: Path) -> ModelConfig:
     for key, (required, default) in _REQUIRED.items():
         if (value := content.get(key, default)) != required:
             raise ModelError(f"{path}: {key} is {value!r}. heedful imports only models with {key} = {required!r}.")
-    for name in ("layers", "attention_heads", "ffn_dim"):
+    for name in ("attention_heads", "ffn_dim"):
         sides = [content.get(f"{stack}_{name}") for stack in ("encoder", "decoder")]
         if sides[0] != sides[1]:
             raise ModelError(
@@ -98,6 +98,7 @@ def _read_config(content: Mapping[str, Any], path: Path) -> ModelConfig:
     theirs = {
         "vocab_size": "vocab_size",
         "N": "encoder_layers",
+        "N_decoder": "decoder_layers",
         "d_model": "d_model",
         "d_ff": "encoder_ffn_dim",
         "h": "encoder_attention_heads",

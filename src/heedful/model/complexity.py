@@ -74,7 +74,7 @@ def stacks_flops(config: ModelConfig, B: int, S: int, T: int) -> int:
     """Count the encoder and the decoder without the projection to the vocabulary."""
     encoder = attention_flops(config, S, S) + feed_forward_flops(config, S)
     decoder = attention_flops(config, T, T) + attention_flops(config, T, S) + feed_forward_flops(config, T)
-    return B * config.N * (encoder + decoder)
+    return B * (config.N * encoder + config.decoder_layers * decoder)
 
 
 def logits_flops(config: ModelConfig, tokens: int) -> int:

@@ -38,7 +38,9 @@ class Transformer(nn.Module):
         self.checkpoint_activations = False  # recompute activations in the backward pass
         self.embedding = Embedding(config)
         self.encoder = cast("Iterable[EncoderLayer]", nn.ModuleList(EncoderLayer(config) for _ in range(config.N)))
-        self.decoder = cast("Iterable[DecoderLayer]", nn.ModuleList(DecoderLayer(config) for _ in range(config.N)))
+        self.decoder = cast(
+            "Iterable[DecoderLayer]", nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers))
+        )
         if not self.embedding.weight_VD.is_meta:  # on the meta device: weights are loaded later
             initialise(self)
 

@@ -182,8 +182,9 @@ def with_weights(config: ModelConfig, tensors: Mapping[str, Tensor], where: Path
 
 def require_size(config: ModelConfig, tensors: Mapping[str, Tensor], where: Path) -> None:
     """Raise ModelError before building a model that is far larger than its weights file."""
-    largest = max(config.N, *(getattr(config, name) for name in ("d_model", "d_ff", "h", "d_k", "d_v")))
-    if len(tensors) < config.N or largest > sum(tensor.numel() for tensor in tensors.values()):
+    layers = config.N + config.decoder_layers
+    largest = max(layers, *(getattr(config, name) for name in ("d_model", "d_ff", "h", "d_k", "d_v")))
+    if len(tensors) < layers or largest > sum(tensor.numel() for tensor in tensors.values()):
         raise ModelError(
             f"{where} does not match its configuration: it has far too few values for a model of that size."
         )

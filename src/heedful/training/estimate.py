@@ -182,9 +182,10 @@ def activations(config: ModelConfig, training: TrainingConfig, shape: BatchShape
     width, d_model, V = dtype.itemsize, config.d_model, config.vocab_size
     encoder, decoder = _layer_bytes(config, B, S, None, dtype, gpu), _layer_bytes(config, B, T, S, dtype, gpu)
     if training.checkpoint_activations:
-        layers = config.N * width * B * (S + T) * d_model + max(encoder, decoder)
+        inputs = width * B * (config.N * S + config.decoder_layers * T) * d_model
+        layers = inputs + max(encoder, decoder)
     else:
-        layers = config.N * (encoder + decoder)
+        layers = config.N * encoder + config.decoder_layers * decoder
     ends = B * (S + T) * (8 + d_model * (config.dropout > 0))  # ids and dropout
     ends += width * B * S * d_model  # the encoder's output
     # The loss keeps two gradients (training/loss.py: projected_loss), or in fp16 the states and all logits.

@@ -70,7 +70,8 @@ def flops_per_second(
 
     Batches grow while there is time, and the fastest counts. The optimizer is not measured.
     """
-    part = replace(config, N=1, vocab_size=max(EOS + 1, config.vocab_size // config.N))
+    depth = max(config.N, config.decoder_layers)
+    part = replace(config, N=1, N_decoder=0, vocab_size=max(EOS + 1, config.vocab_size // depth))
     trainer = Trainer(Transformer(part).to(device), training)
     fastest, rows, began = 0.0, _FIRST_ROWS, perf_counter()
     trainer.try_batch(_batch(1, length))  # warmup: the first pass is slow

@@ -55,6 +55,8 @@ def summary(recipe: Recipe, seconds: float | None = None) -> str:
 
 
 def _depth(model: ModelConfig) -> str:
+    if model.N_decoder:
+        return f"{model.N} encoder and {plural(model.N_decoder, 'decoder layer')}"
     return plural(model.N, "layer")
 
 

@@ -189,9 +189,10 @@ def with_initial_model(settings: Settings, model: Model | None) -> Settings:
         )
     for key, value in settings.get("model", {}).items():
         own = getattr(model.transformer.config, key)
-        if key not in ("dropout", "attention_dropout", "word_dropout") and value != own:
+        same = value == own or (key == "N_decoder" and value == model.transformer.config.N and own == 0)
+        if not same and key not in ("dropout", "attention_dropout", "word_dropout"):
             raise ConfigError(f"model.{key} = {value}, but the --init model has {own}. Omit model.{key}.")
-    keys = ("N", "d_model", "d_ff", "h", "d_k", "d_v", "positions", "max_positions")
+    keys = ("N", "N_decoder", "d_model", "d_ff", "h", "d_k", "d_v", "positions", "max_positions")
     shape = {key: getattr(model.transformer.config, key) for key in keys}
     if given.get("vocab_size", model.tokenizer.vocab_size) != model.tokenizer.vocab_size:
         raise ConfigError(

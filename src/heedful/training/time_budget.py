@@ -58,7 +58,7 @@ def plan(given: Settings, size: CorpusSize, budget: Budget) -> tuple[list[Choice
     gpu = budget.trial.device.type == "cuda"
     recipe = recipes.build(autoconfig.apply(given, autoconfig.choose(given, size, gpu)))
     speed = budget.measure(recipe)
-    fixed = {"N", "d_model"} & set(given.get("model", {}))
+    fixed = {"N", "N_decoder", "d_model"} & set(given.get("model", {}))
     shape = None if fixed else best_shape(recipe, size, speed.step, budget.seconds)
     own: Settings = {}
     if shape is not None:

@@ -28,10 +28,12 @@ def draw_heads(attention: Attention, path: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    N, h = attention.cross.shape[:2]
+    h = attention.cross.shape[1]
+    layers = [len(getattr(attention, kind)) for kind in _TITLES]
     longest = max(len(attention.source), len(attention.target))
     side = max(1.3, 0.13 * longest) + 0.15  # inches per matrix, so that token labels are readable
-    size = (1.2 + side * h, 3 * (0.9 + side * N))
+    heights = [0.9 + side * N for N in layers]
+    size = (1.2 + side * h, sum(heights))
     figure = pyplot.figure(figsize=size, layout="constrained")
     read = ["<s>", *attention.target[:-1]]  # the decoder's input tokens
     names = {
@@ -39,8 +41,8 @@ def draw_heads(attention: Attention, path: Path) -> None:
         "decoder": (attention.target, read),
         "cross": (attention.target, attention.source),
     }
-    parts: Any = figure.subfigures(3, 1)
-    for part, (kind, title) in zip(parts, _TITLES.items(), strict=True):
+    parts: Any = figure.subfigures(3, 1, height_ratios=heights)
+    for part, N, (kind, title) in zip(parts, layers, _TITLES.items(), strict=True):
         part.suptitle(title, x=0.01, ha="left", fontsize=11)
         _draw(part.subplots(N, h, squeeze=False), getattr(attention, kind), *names[kind])
     drawn = io.BytesIO()

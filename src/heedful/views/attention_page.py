@@ -115,7 +115,7 @@ def _content(sentence: AttendedSentence) -> dict[str, Any]:
     if attention is None:
         return {"source_text": sentence.source}
     return {
-        "N": attention.cross.shape[0],
+        "layers": {kind: len(getattr(attention, kind)) for kind in KINDS},
         "h": attention.cross.shape[1],
         "first_layer": sharpest_layer(attention.cross),
         "source": _side(attention.source),

@@ -69,7 +69,7 @@ function element(name, attributes, parent, text) {
 
 function title(layer, head) {
   const which = head === "mean" ? "mean of its heads" : `head ${head + 1} of ${data.h}`;
-  return `Layer ${layer + 1} of ${data.N}, ${which}`;
+  return `Layer ${layer + 1} of ${data.layers[state.kind]}, ${which}`;
 }
 
 function drawGrid() {
@@ -80,7 +80,7 @@ function drawGrid() {
   label("");
   for (let head = 0; head < data.h; head++) label(head + 1);
   label("mean");
-  for (let layer = 0; layer < data.N; layer++) {
+  for (let layer = 0; layer < data.layers[state.kind]; layer++) {
     label(layer + 1);
     for (const head of [...Array(data.h).keys(), "mean"]) grid.appendChild(thumbnail(layer, head));
   }
@@ -205,6 +205,7 @@ function drawDetail() {
 function choose(change) {
   const again = "kind" in change || "unit" in change;
   Object.assign(state, change);
+  state.layer = Math.min(state.layer, data.layers[state.kind] - 1); // the stacks may differ in depth
   for (const name of ["kind", "unit"]) document.querySelector(`input[name=${name}][value=${state[name]}]`).checked = true;
   if (again) drawGrid();
   drawDetail();
@@ -218,7 +219,7 @@ function addressed() {
   const found = {};
   if (Object.hasOwn(kinds, kind)) found.kind = kind;
   if (["words", "tokens"].includes(unit)) found.unit = unit;
-  if (Number.isInteger(+layer) && +layer >= 1 && +layer <= data.N) found.layer = layer - 1;
+  if (Number.isInteger(+layer) && +layer >= 1 && +layer <= data.layers[found.kind ?? state.kind]) found.layer = layer - 1;
   if (head === "mean") found.head = "mean";
   else if (Number.isInteger(+head) && +head >= 1 && +head <= data.h) found.head = head - 1;
   return found;
@@ -230,7 +231,7 @@ document.addEventListener("keydown", event => {
   const moves = {
     ArrowRight: { head: order[Math.min(order.length - 1, at + 1)] },
     ArrowLeft: { head: order[Math.max(0, at - 1)] },
-    ArrowDown: { layer: Math.min(data.N - 1, state.layer + 1) },
+    ArrowDown: { layer: Math.min(data.layers[state.kind] - 1, state.layer + 1) },
     ArrowUp: { layer: Math.max(0, state.layer - 1) },
   };
   if (!(event.key in moves)) return;

@@ -228,7 +228,7 @@ def mode_table(mode: Mode, results: dict[str, Result], bleu: dict[str, float], f
                 *([f"{bleu[name]:.2f}", f"{same(result.said, results[HEEDFUL].said):.1%}"] if result.said else []),
             ]
         )
-    columns = ["", "tokens/s", "spread", "sentences/s", "ms per sentence", "heedful's speedup"]
+    columns = ["", "tokens/s", "range", "sentences/s", "ms per sentence", "heedful's speedup"]
     columns += ["BLEU", f"same as {HEEDFUL}"] if mode.together > 1 else []
     first = next(iter(results.values()))
     notes = [f"{first.sentences:,} sentences per round, {len(first.seconds)} rounds; medians over rounds."]

@@ -228,7 +228,7 @@ def corpus_table(sizes: list[int], threads: int) -> Table:
         "columns": [
             *("pairs", "seconds", "pairs per minute"),
             *(f"{name}, s" for name in PHASES.values()),
-            *("MiB before", "peak MiB", "peak MiB of training", "to the first step, s"),
+            *("MiB before", "peak MiB", "peak MiB of training", "time to first step, s"),
         ],
         "rows": rows,
         "notes": [

@@ -221,7 +221,7 @@ def table(turns: Turns, spins: list[int], rounds: int) -> Table:
         "notes": [
             "100% is the speed with libgomp's default on an idle machine.",
             f"Rounds, each with fresh processes: {rounds}. Idle: the median over "
-            f"{len(turns[TASKS[0], False, DEFAULT])} turns. Alongside a busy process: all turns together.",
+            f"{len(turns[TASKS[0], False, DEFAULT])} turns. Alongside a busy process: the sum over all turns.",
             f"N is 3 with d_model 256, and 2 with d_model 128. Decoding: beam {BEAM}, {TOGETHER} sentences in a batch.",
         ],
         "raw": {f"{task}; {beside}; {spin}": found for (task, beside, spin), found in turns.items()},

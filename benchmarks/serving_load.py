@@ -153,7 +153,7 @@ def table(found: dict[tuple[str, int], list[Round]], facts: dict[str, Any]) -> T
     return {
         "title": "Requests of one sentence",
         "measured": facts,
-        "columns": ["server", "clients", "requests per second", "spread", "p50, ms", "p99, ms", "refused"],
+        "columns": ["server", "clients", "requests per second", "range", "p50, ms", "p99, ms", "refused"],
         "rows": [row(name, clients, rounds) for (name, clients), rounds in found.items()],
         "notes": [f"Medians of {len(next(iter(found.values())))} rounds, the servers in turns, one at a time."],
     }

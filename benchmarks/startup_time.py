@@ -25,7 +25,7 @@ from decoding_speed import versions
 
 OUT = DOCS / "performance-startup.json"
 GOAL = 0.7  # seconds on top of importing torch
-TORCH, OURS, PYTHON = "import torch", "heedful translate", "python alone"
+TORCH, OURS, PYTHON = "import torch", "heedful translate", "Python alone"
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def table(taken: dict[str, list[Taken]], facts: dict[str, Any]) -> Table:
     return {
         "title": "Start-up: one sentence from a cold start",
         "measured": facts,
-        "columns": ["", "seconds", "spread", "processor seconds", "spread"],
+        "columns": ["", "seconds", "range", "CPU seconds", "range"],
         "rows": rows,
         "notes": [
             f"Medians of {len(taken[OURS])} runs, each a fresh process, alternating; files are in the page cache.",

@@ -181,7 +181,7 @@ def rows_of(runs: list[Run], target: float) -> list[list[str]]:
         last = ", ".join(f"{run.losses[-1]:.3f}" for run in own)
         rows.append([side, *cells, f"{statistics.mean(run.start for run in own):.1f}", f"{steps:.0f}", last])
     ratios = [f"{means[THEIRS][name] / means[OURS][name]:.2f} ×" for name in means[OURS]]
-    return [*rows, ["second relative to the first", *ratios, "", "", ""]]
+    return [*rows, ["speedup of the first row", *ratios, "", "", ""]]
 
 
 def table(runs: list[Run], plan: Plan, pairs: int, versions: dict[str, str]) -> Table:

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from heedful.config import BOS, EOS, PAD
 from heedful.data.batches import Batch
-from heedful.decoding import likeliest, search
+from heedful.decoding import search, top_tokens
 from heedful.decoding.decoder import SearchDecoder
 from heedful.decoding.encoder import SearchEncoder
 from heedful.decoding.projection_kernels import PlainProjection, Precision
@@ -240,15 +240,15 @@ _length_penalty = search.length_penalty
 
 
 def over_when_none_can_win(beams: search._Beams) -> Any:
-    books = beams._books
-    best_live_B = books.score_BW.max(axis=1)
-    attainable_B = best_live_B / _length_penalty(books.limit_B, beams.alpha)
-    return ~(best_live_B > -math.inf) | (books.to_beat_B >= attainable_B)
+    state = beams._state
+    best_live_B = state.score_BW.max(axis=1)
+    attainable_B = best_live_B / _length_penalty(state.limit_B, beams.alpha)
+    return ~(best_live_B > -math.inf) | (state.to_beat_B >= attainable_B)
 
 
 def over_when_the_beam_is_full(beams: search._Beams) -> Any:
-    books = beams._books
-    return ~(books.score_BW.max(axis=1) > -math.inf) | (books.finished_B >= beams.beam)
+    state = beams._state
+    return ~(state.score_BW.max(axis=1) > -math.inf) | (state.finished_B >= beams.beam)
 
 
 def penalty_without_the_end(length: Any, alpha: float) -> Any:
@@ -264,5 +264,5 @@ SEARCH = (
     ),
     Variant("search-full", "stops when W have finished", ((search._Beams, "_over", over_when_the_beam_is_full),)),
     Variant("search-length", "length without the end token", ((search, "length_penalty", penalty_without_the_end),)),
-    Variant("search-special", "special tokens may be generated", ((likeliest, "NEVER_SAID", []),)),
+    Variant("search-special", "special tokens may be generated", ((top_tokens, "SUPPRESSED", []),)),
 )

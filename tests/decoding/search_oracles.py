@@ -13,7 +13,7 @@ from heedful.config import BOS, EOS, ModelConfig
 from heedful.data.batches import pad
 from heedful.model.transformer import Transformer
 
-SAID_FROM = 4  # ids below are special; of them only EOS is ever said
+FIRST_WORD = 4  # ids below are special; of them only EOS is ever said
 
 
 class Found(NamedTuple):
@@ -23,7 +23,7 @@ class Found(NamedTuple):
 
 
 def random_model(seed: int, vocab_size: int = 7, peak: float = 2.0, **shape: int) -> Transformer:
-    """In float64, every parameter random, with logits of standard deviation about `peak`."""
+    """Return a float64 model with random parameters and logits of standard deviation about `peak`."""
     sizes = {"N": 1, "d_model": 8, "d_ff": 12, "h": 2} | shape
     model = Transformer(ModelConfig(vocab_size=vocab_size, dropout=0.0, **sizes)).double().eval()
     generator = torch.Generator().manual_seed(seed)
@@ -39,7 +39,7 @@ def random_model(seed: int, vocab_size: int = 7, peak: float = 2.0, **shape: int
 
 
 def speaks_always(model: Transformer, token: int, never: int | None = None) -> Transformer:
-    """Whatever is read, `token` is far the likeliest next, and `never` far the least likely."""
+    """Return a model for which `token` is always by far the most likely next token and `never` the least likely."""
     with torch.no_grad():
         norm = list(model.decoder)[-1].after_feed_forward.norm
         norm.weight.zero_()
@@ -52,15 +52,15 @@ def speaks_always(model: Transformer, token: int, never: int | None = None) -> T
 
 
 def random_sources(seed: int, vocab_size: int, lengths: list[int]) -> list[list[int]]:
-    """Ids with the end symbol, of these lengths (1: the end symbol alone)."""
+    """Return random ids of these lengths, each with the end token (length 1: only the end token)."""
     generator = torch.Generator().manual_seed(seed)
-    draws = [torch.randint(SAID_FROM, vocab_size, (length - 1,), generator=generator).tolist() for length in lengths]
+    draws = [torch.randint(FIRST_WORD, vocab_size, (length - 1,), generator=generator).tolist() for length in lengths]
     return [[*draw, EOS] for draw in draws]
 
 
 @torch.no_grad()
 def next_log_p(model: Transformer, source: list[int], prefix: tuple[int, ...]) -> Tensor:
-    """log P of each token after a prefix: the whole sentence computed anew, without cache or batch."""
+    """Return log P of each next token, computed from the whole prefix without cache or batch."""
     return model(torch.tensor([source]), torch.tensor([[BOS, *prefix]]))[0, -1].log_softmax(dim=-1)
 
 
@@ -71,7 +71,7 @@ def normalised(total: float, length: int, alpha: float) -> float:
 @torch.no_grad()
 def brute_force(model: Transformer, source: list[int], limit: int, alpha: float) -> list[Found]:
     """Every sequence that ends within the limit, best first."""
-    words = range(SAID_FROM, model.config.vocab_size)
+    words = range(FIRST_WORD, model.config.vocab_size)
     every = [(*said, EOS) for n in range(limit) for said in itertools.product(words, repeat=n)]
     targets = pad([list(ids) for ids in every])
     decoder_input = torch.cat([torch.full((len(every), 1), BOS), targets[:, :-1]], dim=1)
@@ -89,7 +89,7 @@ def plain_greedy(model: Transformer, source: list[int], limit: int, alpha: float
     total = 0.0
     while EOS not in said:
         log_p = next_log_p(model, source, said)
-        words = [EOS] if len(said) + 1 == limit else [EOS, *range(SAID_FROM, len(log_p))]
+        words = [EOS] if len(said) + 1 == limit else [EOS, *range(FIRST_WORD, len(log_p))]
         best = max(words, key=lambda token: log_p[token].item())
         said, total = (*said, best), total + log_p[best].item()
     return Found(said, total, normalised(total, len(said), alpha))
@@ -98,9 +98,9 @@ def plain_greedy(model: Transformer, source: list[int], limit: int, alpha: float
 def plain_beam(
     model: Transformer, source: list[int], limit: int, beam: int, alpha: float, n_best: int = 1
 ) -> tuple[list[Found], int]:
-    """The same search without its shortcut, and how many steps it took.
+    """Return the result of beam search without its early termination, and the number of steps.
 
-    It ends when no hypothesis is alive, or W have ended and the best alive is not ahead as it stands.
+    It ends when no hypothesis is live, or when W have finished and no live one is ahead.
     """
     live: list[tuple[tuple[int, ...], float]] = [((), 0.0)]
     ended: list[Found] = []
@@ -113,7 +113,7 @@ def plain_beam(
         extensions = []
         for prefix, total in live:
             log_p = next_log_p(model, source, prefix)
-            words = [EOS] if steps == limit else [EOS, *range(SAID_FROM, len(log_p))]
+            words = [EOS] if steps == limit else [EOS, *range(FIRST_WORD, len(log_p))]
             extensions += [((*prefix, token), total + log_p[token].item()) for token in words]
         extensions = sorted(extensions, key=lambda item: -item[1])[: 2 * beam]
         for ids, total in extensions[:beam]:

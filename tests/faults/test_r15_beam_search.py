@@ -85,5 +85,5 @@ def test_control_a_cache_that_is_not_reordered(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_control_stopping_at_the_first_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search._Beams, "_over", lambda self: self._books.finished_B > 0)
+    monkeypatch.setattr(search._Beams, "_over", lambda self: self._state.finished_B > 0)
     assert sum(differences(seed) for seed in range(1_000, 1_060)) > 0

@@ -19,7 +19,7 @@ from heedful.config import BOS, EOS
 from heedful.data.batches import pad
 from heedful.decoding.cache import DecoderCache
 from heedful.decoding.inference_model import SearchModel
-from heedful.decoding.likeliest import likeliest
+from heedful.decoding.top_tokens import top_tokens
 from heedful.model.transformer import Transformer
 
 # Sentences enter and leave by an eighth of the batch: the encoder gets a batch and the cache is rarely copied.
@@ -97,7 +97,7 @@ class _Beams:
         self._cache = DecoderCache(model.decoder, beam)
         self._sentences: list[_Sentence | None] = []  # by row; None: free
         self.live: list[_Sentence] = []
-        self._books = _Books.empty(0, beam)
+        self._state = _BeamState.empty(0, beam)
 
     def admit(self, sentences: list[_Sentence]) -> None:
         """Encode sentences and give each a row."""
@@ -105,10 +105,10 @@ class _Beams:
         more = len(sentences) - len(rows)
         rows += range(len(self._sentences), len(self._sentences) + more)
         self._sentences += [None] * more
-        self._books = self._books.extended(more)
+        self._state = self._state.extended(more)
         for row, sentence in zip(rows, sentences, strict=True):
             self._sentences[row] = sentence
-            self._books.start(row, sentence.limit)
+            self._state.start(row, sentence.limit)
         self.live += sentences
         source_BS = pad([sentence.source for sentence in sentences]).to(self._model.device)
         self._cache.admit(self._model.encoder.encode(source_BS), rows)
@@ -116,14 +116,14 @@ class _Beams:
     def advance(self) -> None:
         """Extend every live hypothesis by one token."""
         scores_BC, origins_BC, tokens_BC = self._best_extensions()
-        books, W = self._books, self.beam
+        state, W = self._state, self.beam
         ends_BC = tokens_BC == EOS
-        books.said_B += 1
+        state.generated_B += 1
         for row, place in np.argwhere(ends_BC[:, :W] & (scores_BC[:, :W] > -math.inf)).tolist():
             self._finish(row, int(origins_BC[row, place]), float(scores_BC[row, place]))
         live_BW = np.argsort(ends_BC, axis=1, kind="stable")[:, :W]  # those that do not end, best first
         rows_B1 = np.arange(len(live_BW))[:, None]
-        books.follow(scores_BC[rows_B1, live_BW], origins_BC[rows_B1, live_BW], tokens_BC[rows_B1, live_BW])
+        state.follow(scores_BC[rows_B1, live_BW], origins_BC[rows_B1, live_BW], tokens_BC[rows_B1, live_BW])
         if W > 1:
             self._cache.follow(torch.from_numpy(origins_BC[rows_B1, live_BW]).to(self._model.device))
 
@@ -140,58 +140,58 @@ class _Beams:
             self._sentences[row] = None
         self.live = [sentence for sentence in self._sentences if sentence is not None]
         rows = [row for row, sentence in enumerate(self._sentences) if sentence is not None]
-        steps = int(self._books.said_B[rows].max(initial=0))
+        steps = int(self._state.generated_B[rows].max(initial=0))
         self._cache.narrow(steps, max((len(s.source) for s in self.live), default=0))
         if for_good and rows and len(self._sentences) - len(rows) > len(self._sentences) // _AT_ONCE:
             self._cache.keep(rows)
             self._sentences = [*self.live]
-            self._books = self._books.kept(rows)
+            self._state = self._state.kept(rows)
 
     def _best_extensions(self) -> tuple[Floats, Ints, Ints]:
         """Return scores, origins (0 … W-1) and tokens of each row's best 2W, best first. Ignore free rows."""
-        W, books, device = self.beam, self._books, self._model.device
+        W, state, device = self.beam, self._state, self._model.device
         B = len(self._sentences)
-        positions_R = torch.from_numpy(books.said_B.repeat(W)).to(device)
-        logits_RV = self._cache.step(torch.from_numpy(books.last_BW.reshape(-1)).to(device), positions_R)
-        at_limit_B = books.said_B == books.limit_B - 1
+        positions_R = torch.from_numpy(state.generated_B.repeat(W)).to(device)
+        logits_RV = self._cache.step(torch.from_numpy(state.last_BW.reshape(-1)).to(device), positions_R)
+        at_limit_B = state.generated_B == state.limit_B - 1
         at_limit_R = torch.from_numpy(at_limit_B.repeat(W)).to(device) if at_limit_B.any() else None
         # At most 2W of the best 2W extensions of a sentence come from one hypothesis.
-        log_p_RC, tokens_RC = (x.cpu().numpy() for x in likeliest(logits_RV, at_limit_R, 2 * W))
+        log_p_RC, tokens_RC = (x.cpu().numpy() for x in top_tokens(logits_RV, at_limit_R, 2 * W))
         C = log_p_RC.shape[1]
-        scores = (books.score_BW.reshape(-1, 1) + log_p_RC).reshape(B, W * C)
+        scores = (state.score_BW.reshape(-1, 1) + log_p_RC).reshape(B, W * C)
         best = np.argsort(-scores, axis=1, kind="stable")[:, : min(2 * W, W * C)]
         rows_B1 = np.arange(B)[:, None]
         return scores[rows_B1, best], best // C, tokens_RC.reshape(B, W * C)[rows_B1, best]
 
     def _finish(self, row: int, origin: int, score: float) -> None:
-        sentence, books = self._sentences[row], self._books
+        sentence, state = self._sentences[row], self._state
         if sentence is None:
             return
-        said = int(books.said_B[row])
-        ids = (*books.tokens_BWT[row, origin, : said - 1].tolist(), EOS)
-        sentence.finished.append(Hypothesis(ids, score, float(score / length_penalty(said, self.alpha))))
+        length = int(state.generated_B[row])
+        ids = (*state.tokens_BWT[row, origin, : length - 1].tolist(), EOS)
+        sentence.finished.append(Hypothesis(ids, score, float(score / length_penalty(length, self.alpha))))
         ranked = sorted((hypothesis.score for hypothesis in sentence.finished), reverse=True)
-        books.finished_B[row] = len(ranked)
+        state.finished_B[row] = len(ranked)
         if len(ranked) >= self.n_best:
-            books.to_beat_B[row] = ranked[self.n_best - 1]
+            state.to_beat_B[row] = ranked[self.n_best - 1]
 
     def _over(self) -> npt.NDArray[np.bool_]:
-        books = self._books
-        best_live_B = books.score_BW.max(axis=1).astype(np.float64)
+        state = self._state
+        best_live_B = state.score_BW.max(axis=1).astype(np.float64)
         # Log-probabilities only fall, so a live hypothesis can at best keep its own until the maximum length. Once W
         # have finished, it must be ahead already.
-        length_B = np.where(books.finished_B < self.beam, books.limit_B, books.said_B)
+        length_B = np.where(state.finished_B < self.beam, state.limit_B, state.generated_B)
         attainable_B = best_live_B / length_penalty(length_B, self.alpha)
         # NaN is not a hypothesis either.
-        over: npt.NDArray[np.bool_] = ~(best_live_B > -math.inf) | (books.to_beat_B >= attainable_B)
+        over: npt.NDArray[np.bool_] = ~(best_live_B > -math.inf) | (state.to_beat_B >= attainable_B)
         return over
 
 
 @dataclass
-class _Books:
+class _BeamState:
     """The state of every row: its W live hypotheses and its finished ones."""
 
-    said_B: Ints  # tokens of the live hypotheses
+    generated_B: Ints  # tokens of the live hypotheses
     limit_B: Ints
     finished_B: Ints  # number of finished hypotheses
     to_beat_B: npt.NDArray[np.float64]  # score of the n-th best finished one; -∞ while there are fewer
@@ -200,12 +200,12 @@ class _Books:
     tokens_BWT: Ints  # all tokens, without the start token
 
     @classmethod
-    def empty(cls, rows: int, beam: int) -> _Books:
+    def empty(cls, rows: int, beam: int) -> _BeamState:
         def filled(value: float, *shape: int, kind: type = np.int64) -> Any:
             return np.full((rows, *shape), value, kind)
 
         return cls(
-            said_B=filled(0),
+            generated_B=filled(0),
             limit_B=filled(0),
             finished_B=filled(0),
             to_beat_B=filled(-math.inf, kind=np.float64),
@@ -216,32 +216,34 @@ class _Books:
 
     def start(self, row: int, limit: int) -> None:
         """Assign a row to a new sentence. All its hypotheses start equal, so only one of them counts."""
-        self.said_B[row], self.limit_B[row], self.finished_B[row], self.to_beat_B[row] = 0, limit, 0, -math.inf
+        self.generated_B[row], self.limit_B[row], self.finished_B[row], self.to_beat_B[row] = 0, limit, 0, -math.inf
         self.score_BW[row], self.score_BW[row, 0], self.last_BW[row] = -math.inf, 0.0, BOS
 
     def follow(self, score_BW: Floats, origins_BW: Ints, last_BW: Ints) -> None:
         """Continue from hypotheses `origins_BW` with these tokens and scores."""
         B, W, T = self.tokens_BWT.shape
-        if (longest := int(self.said_B.max(initial=0))) > T:
+        if (longest := int(self.generated_B.max(initial=0))) > T:
             wider = np.zeros((B, W, max(16, 2 * longest)), np.int64)
             wider[:, :, :T] = self.tokens_BWT
             self.tokens_BWT = wider
         rows_B = np.arange(B)
         if W > 1:
             self.tokens_BWT = self.tokens_BWT[rows_B[:, None], origins_BW]
-        self.tokens_BWT[rows_B, :, self.said_B - 1] = last_BW
+        self.tokens_BWT[rows_B, :, self.generated_B - 1] = last_BW
         self.score_BW, self.last_BW = score_BW, last_BW
 
-    def extended(self, rows: int) -> _Books:
+    def extended(self, rows: int) -> _BeamState:
         """Return a copy with this many additional rows."""
         _, W, T = self.tokens_BWT.shape
-        new = _Books.empty(rows, W)
+        new = _BeamState.empty(rows, W)
         new.tokens_BWT = np.zeros((rows, W, T), np.int64)
-        return _Books(*(np.concatenate([old, more]) for old, more in zip(self._arrays(), new._arrays(), strict=True)))
+        return _BeamState(
+            *(np.concatenate([old, more]) for old, more in zip(self._arrays(), new._arrays(), strict=True))
+        )
 
-    def kept(self, rows: list[int]) -> _Books:
+    def kept(self, rows: list[int]) -> _BeamState:
         """Return a copy with only these rows."""
-        return _Books(*(array[rows] for array in self._arrays()))
+        return _BeamState(*(array[rows] for array in self._arrays()))
 
     def _arrays(self) -> tuple[Any, ...]:
         return tuple(vars(self).values())

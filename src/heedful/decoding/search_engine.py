@@ -18,7 +18,7 @@ from heedful.storage.model_directory import Model
 # two on an idle machine, and 101% alongside a busy process, where two have 34% (docs/results/experiments.md).
 _ONE_THREAD = 6_500_000
 
-NOT_NUMBERS = "The model outputs NaN probabilities: its weights are damaged. Restore the model, or train it again."
+NAN_OUTPUT = "The model outputs NaN probabilities: its weights are damaged. Restore the model, or train it again."
 
 
 class Searcher(Protocol):
@@ -39,7 +39,7 @@ class OwnSearcher:
         transformer = model.transformer
         require(precision, transformer.embedding.weight_VD.device)
         if precision == "int8" and not all(bool(weight.isfinite().all()) for weight in transformer.parameters()):
-            raise ModelError(NOT_NUMBERS)  # NaN cannot be quantized
+            raise ModelError(NAN_OUTPUT)  # NaN cannot be quantized
         self._decoding = model.decoding
         self._ready = SearchModel(transformer, precision)
         weights = (transformer.embedding.weight_VD, *(w for layer in transformer.decoder for w in layer.parameters()))

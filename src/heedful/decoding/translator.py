@@ -17,7 +17,7 @@ from heedful.data.token_budget import batches_by_length
 from heedful.decoding.likelihood import log_likelihoods
 from heedful.decoding.projection_kernels import Precision
 from heedful.decoding.search import Hypothesis
-from heedful.decoding.search_engine import NOT_NUMBERS, OwnSearcher, Searcher
+from heedful.decoding.search_engine import NAN_OUTPUT, OwnSearcher, Searcher
 from heedful.devices import preserved_torch_state
 from heedful.errors import InputError, ModelError, UsageError
 from heedful.model.transformer import AttentionWeights
@@ -133,7 +133,7 @@ class Translator:
             return []
         found = self.searcher.search(sources, *settings)
         if any(not hypotheses or math.isnan(hypotheses[0].score) for hypotheses in found):
-            raise ModelError(NOT_NUMBERS)
+            raise ModelError(NAN_OUTPUT)
         return found
 
     def score(self, sources: Sequence[str], targets: Sequence[str], *, first_line: int = 1) -> list[PairScore]:

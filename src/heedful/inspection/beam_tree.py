@@ -15,8 +15,8 @@ import torch
 from heedful.config import BOS, EOS
 from heedful.decoding.cache import DecoderCache
 from heedful.decoding.inference_model import SearchModel
-from heedful.decoding.likeliest import likeliest
 from heedful.decoding.search import length_penalty
+from heedful.decoding.top_tokens import top_tokens
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
@@ -87,7 +87,7 @@ def _likeliest(
     positions = torch.full((W,), step - 1, device=device)
     logits_WV = cache.step(torch.tensor(last, device=device), positions)
     at_limit = torch.ones(W, dtype=torch.bool, device=device) if step == limit else None  # it may only end
-    log_p_WC, tokens_WC = likeliest(logits_WV, at_limit, 2 * W)
+    log_p_WC, tokens_WC = top_tokens(logits_WV, at_limit, 2 * W)
     return log_p_WC.cpu().numpy(), tokens_WC.cpu().numpy()
 
 

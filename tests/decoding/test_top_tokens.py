@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from heedful.decoding.likeliest import likeliest
+from heedful.decoding.top_tokens import top_tokens
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -17,7 +17,7 @@ def test_matches_top_k_of_log_softmax(tokens: int, rows: int, dtype: torch.dtype
     expected[:, :3] = -torch.inf  # padding, unknown, start
     at_limit = torch.arange(rows) % 70 == 2
     expected[at_limit] = torch.where(torch.arange(tokens) == 3, expected[at_limit], -torch.inf)  # only the end
-    values, found = likeliest(logits, at_limit, 4)
+    values, found = top_tokens(logits, at_limit, 4)
     assert values.dtype == torch.float32
     torch.testing.assert_close(values, expected.topk(4, dim=1).values)
     finite = values.isfinite()

@@ -9,17 +9,17 @@ from torch import Tensor
 
 from heedful.config import EOS, PAD
 
-NEVER_SAID = slice(PAD, EOS)  # padding, unknown, start
+SUPPRESSED = slice(PAD, EOS)  # padding, unknown, start
 
 
-def likeliest(logits_RV: Tensor, at_limit_R: Tensor | None, count: int) -> tuple[Tensor, Tensor]:
+def top_tokens(logits_RV: Tensor, at_limit_R: Tensor | None, count: int) -> tuple[Tensor, Tensor]:
     """Return the log-probabilities and ids of the `count` likeliest tokens of each row, best first.
 
-    Tokens that are never said do not count; a row at its limit may only end. The sum of a softmax includes all of
+    Suppressed tokens do not count; a row at its limit may only end. The sum of a softmax includes all of
     them. There are fewer than `count` if the vocabulary is smaller.
     """
     log_p_RV = logits_RV.log_softmax(dim=1, dtype=torch.float32)
-    log_p_RV[:, NEVER_SAID] = -math.inf
+    log_p_RV[:, SUPPRESSED] = -math.inf
     if at_limit_R is not None:
         end_R = log_p_RV[at_limit_R, EOS]
         log_p_RV[at_limit_R] = -math.inf

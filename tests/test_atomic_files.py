@@ -21,7 +21,7 @@ FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 class Killed(BaseException):
-    """A process that dies: nothing after it runs."""
+    """Raised to simulate a process that dies: no handler runs after it."""
 
 
 def anything(_: Path) -> bool:
@@ -198,7 +198,7 @@ def test_discarding_does_not_follow_links(tmp_path):
 
 
 def test_a_killed_removal_can_be_finished(tmp_path, monkeypatch):
-    """The marker goes last: at whichever file the process dies, the next one knows whose the rest is."""
+    """The marker is removed last, so that leftovers are recognised wherever the process dies."""
     unlink, rmdir = os.unlink, os.rmdir
     for call in range(1, 7):
         killed(tmp_path / "final")
@@ -235,7 +235,7 @@ def test_clearing_nothing(tmp_path):
 
 
 def test_death_between_the_two_renames_loses_nothing(tmp_path, monkeypatch):
-    """Where names cannot be exchanged, there is a moment without `final`; the next start puts the old one back."""
+    """Without an atomic exchange `final` is missing for a moment; the next start restores the old version."""
     with new_directory(tmp_path / "final") as unfinished:
         fill(unfinished, "old")
     monkeypatch.setattr(atomic_files, "_exchange", lambda first, second: False)
@@ -470,7 +470,7 @@ for turn in range(200):
 
 @pytest.mark.parametrize("write", [atomic_files.new_file, discard])
 def test_missing_parent_is_reported_immediately(tmp_path, write):
-    """And not taken for a directory that another process has just removed."""
+    """It must not be mistaken for a directory that another process has just removed."""
     with (
         pytest.raises(UsageError, match="none/final: no such file or directory"),
         write(tmp_path / "none" / "final"),

@@ -16,7 +16,7 @@ from synthetic_tasks import Outcome, Program
 
 @pytest.fixture(scope="session")
 def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished RUN. To be read, not written."""
+    """A finished RUN. Read-only."""
     return tasks.tiny_run(tmp_path_factory) / "run"
 
 
@@ -32,7 +32,7 @@ def corpus(tiny_run: Path) -> dict[str, str]:
 
 @pytest.fixture
 def own_run(tiny_run: Path, tmp_path: Path) -> Path:
-    """A copy of the finished RUN, to be damaged."""
+    """A copy of the finished RUN that a test may damage."""
     return Path(shutil.copytree(tiny_run, tmp_path / "own"))
 
 

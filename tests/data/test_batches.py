@@ -1,4 +1,4 @@
-"""Batches against their definition: every pair once an epoch, within the budget, a pure function of their number."""
+"""Batches against their definition: every pair once per epoch, within the budget, a pure function of the number."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_pair_longer_than_the_budget_is_a_batch_of_its_own(store):
 
 
 def test_a_batch_is_a_function_of_its_number(store):
-    """Whatever was asked before, and from a fresh object."""
+    """The result depends neither on earlier calls nor on the object."""
     one = Batches(store, BUDGET, seed=3)
     numbers = [0, 5, 3 * one.per_epoch + 2, 5, 1, one.per_epoch, one.per_epoch - 1, 0]
     for number in numbers:
@@ -72,7 +72,7 @@ def test_a_batch_is_a_function_of_its_number(store):
 
 
 def test_batches_do_not_change_from_one_version_to_the_next(store, batches):
-    """A run that is continued must meet the batches it would have met."""
+    """A resumed run must see the same batches, also with a newer version."""
     lengths = list(zip(store.lengths("target").tolist(), store.lengths("source").tolist(), strict=True))
     alike = [[i for i in range(len(store)) if lengths[i] == pair] for pair in sorted(set(lengths), key=up_and_down)]
     order = [
@@ -133,7 +133,7 @@ def test_worst_has_most_padded_target_positions(store, budget):
 
 
 def test_bidirectional_batches_alternate_in_direction(store, batches):
-    """As if it had been made of the sides the other way round; afterwards none is."""
+    """A reversed batch equals one made with the sides swapped; after `bidirectional` batches none is reversed."""
     bidirectional = Batches(store, BUDGET, seed=1, bidirectional=6)
     for number in range(10):
         one, other = batches[number], bidirectional[number]

@@ -1,4 +1,4 @@
-"""The token store: what is kept, what is counted, what it costs, and what a damaged one says."""
+"""The token store: filtering, counts, memory, and errors of a damaged store."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_pairs_are_kept_and_counted_by_the_rules(tmp_path_factory, tokenizer, pa
 
 
 def test_limits_are_inclusive(tmp_path, tokenizer):
-    """At max_length and at max_ratio a pair is kept; one token more and it is not."""
+    """A pair at max_length or max_ratio is kept; one more token drops it."""
     four = next(" ".join(["bada"] * n) for n in range(1, 9) if len(tokenizer.encode(" ".join(["bada"] * n))) >= 4)
     tokens = len(tokenizer.encode(four)) + 1
     for max_length, kept in ((tokens, 1), (tokens - 1, 0)):

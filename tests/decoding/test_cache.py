@@ -22,7 +22,7 @@ V = 11
 def test_steps_match_recomputation_while_rows_move_and_sentences_enter_and_leave(
     lengths: list[int], beam: int, seed: int
 ) -> None:
-    """A search that takes random turns: each row goes on from a random row of its sentence; some leave, some come."""
+    """Reorder hypotheses at random at each step, while sentences leave and enter."""
     model = random_model(seed, V, N=2)
     generator = torch.Generator().manual_seed(seed)
     cache = DecoderCache(SearchDecoder(model), beam)
@@ -30,7 +30,7 @@ def test_steps_match_recomputation_while_rows_move_and_sentences_enter_and_leave
     cache.admit(model.encode(pad(sources)), list(range(len(sources))))
     prefixes: list[list[tuple[int, ...]]] = [[()] * beam for _ in sources]
     cut = False
-    for step in range(1, 30):  # beyond the room of a new cache, more than once
+    for step in range(1, 30):  # exceeds the initial capacity more than once
         flat = [(source, prefix) for source, rows in zip(sources, prefixes, strict=True) for prefix in rows]
         last = torch.tensor([prefix[-1] if prefix else BOS for _, prefix in flat])
         log_p = cache.step(last, torch.tensor([len(prefix) for _, prefix in flat])).log_softmax(dim=-1)
@@ -44,21 +44,21 @@ def test_steps_match_recomputation_while_rows_move_and_sentences_enter_and_leave
             for b, rows in enumerate(prefixes)
         ]
         cache.follow(origins)
-        if step in (2, 5, 7, 9, 20):  # newcomers behind all others, longer and shorter ones
+        if step in (2, 5, 7, 9, 20):  # new sentences after all others, longer and shorter ones
             new = random_sources(100 + step, V, [step, 2] if step % 2 else [2])
             cache.admit(model.encode(pad(new)), [len(sources) + n for n in range(len(new))])
             sources, prefixes = sources + new, prefixes + [[()] * beam for _ in new]
-        if step in (4, 6, 12):  # in the place of another one
+        if step in (4, 6, 12):  # in the row of another one
             row = int(torch.randint(0, len(sources), (1,), generator=generator))
             [sources[row]] = new = random_sources(200 + step, V, [3])
             prefixes[row] = [()] * beam
             cache.admit(model.encode(pad(new)), [row])
-        if step in (6, 9, 13, 15, 16, 17):  # one leaves for good, at last the oldest
+        if step in (6, 9, 13, 15, 16, 17):  # remove one, the oldest last
             leaving = 0 if step > 13 else int(torch.randint(0, len(sources), (1,), generator=generator))
             kept = [b for b in range(len(sources)) if b != leaving]
             sources, prefixes = [sources[b] for b in kept], [prefixes[b] for b in kept]
             cache.keep(kept)
-        if step in (3, 9, 12, 14, 15, 16, 17):  # and what nobody needs any more, with it
+        if step in (3, 9, 12, 14, 15, 16, 17):  # and drop unused slots
             steps, longest = max(len(rows[0]) for rows in prefixes), max(map(len, sources))
             cut = cut or (steps, longest) < (cache.length, cache._longest)
             cache.narrow(steps, longest)

@@ -21,7 +21,7 @@ def test_float64_model_keeps_float64_in_search() -> None:
 @pytest.mark.parametrize(("precision", "error"), [("fp32", 1e-5), ("bf16", 0.1), ("int8", 0.3)])
 @torch.inference_mode()
 def test_lower_precisions_are_close(precision: Precision, error: float) -> None:
-    """Log-probabilities after three tokens, beside those of the model in one pass."""
+    """Compare log-probabilities after three tokens with those of the model in one pass."""
     model = random_model(1, 40, N=2, d_model=32, d_ff=48).float()
     source_BS, target_BT = pad(random_sources(1, 40, [6, 4])), torch.tensor([[BOS, 7, 9], [BOS, 30, 5]])
     ready = SearchModel(model, precision)

@@ -49,7 +49,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
 
 @pytest.mark.parametrize("first", range(0, 120, 20))
 def test_full_width_beam_matches_brute_force(first: int) -> None:
-    """Beam as wide as there are sequences: the best one, and the whole list, of every sentence of a batch."""
+    """With a beam as wide as the number of sequences, the whole n-best list is exact for every sentence."""
     for seed in range(first, first + 20):
         vocab_size = 6 + seed % 2
         model = random_model(seed, vocab_size, peak=0.5 + seed % 4)
@@ -75,7 +75,7 @@ def test_beam_of_one_is_greedy() -> None:
 
 @pytest.mark.parametrize("first", range(0, 40, 10))
 def test_early_termination_does_not_change_results(first: int, steps: list[int]) -> None:
-    """Alone and without the shortcut the search takes more steps and finds the same."""
+    """Alone and without early termination the search takes more steps and finds the same."""
     taken = needed = 0
     for seed in range(first, first + 10):
         beam = 2 + seed % 4
@@ -93,7 +93,7 @@ def test_early_termination_does_not_change_results(first: int, steps: list[int])
 
 @pytest.mark.parametrize("seed", [32, 143, 179])
 def test_longer_hypothesis_may_still_win_by_length_penalty(seed: int) -> None:
-    """With α = 2 and fewer than W finished, the search must not end when the best live one is behind as it stands."""
+    """With α = 2 and fewer than W finished, search must continue although the best live hypothesis is behind."""
     model = random_model(seed, 9, peak=1.0 + seed % 4)
     [source] = random_sources(seed, 9, [3])
     for beam in (4, 6):
@@ -123,7 +123,7 @@ def test_rows_are_removed_when_more_than_an_eighth_is_free(steps: list[int]) -> 
 @pytest.mark.parametrize("max_extra", [0, 3])
 @pytest.mark.parametrize("beam", [1, 3])
 def test_length_limit_is_source_tokens_plus_max_extra(beam: int, max_extra: int) -> None:
-    """Of a model that never wants to end. Padding does not count."""
+    """The model never ends by itself. Padding does not count."""
     model = speaks_always(random_model(1, 8), token=6, never=EOS)
     sources = random_sources(1, 8, [5, 1, 3])
     found = [h[0] for h in beam_search(model, sources, beam, max_extra=max_extra)]
@@ -219,7 +219,7 @@ def test_search_does_not_track_gradients(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.parametrize("seed", [3, 34, 53])
 def test_n_best_is_never_worse_than_the_single_best(seed: int) -> None:
-    """Search for several goes on longer, and may find what the search for one has stopped short of; never worse."""
+    """Search for several hypotheses runs longer and may find a better one; it never finds a worse one."""
     model, sources = random_model(seed, 9, peak=0.8 + seed % 3 * 0.5), random_sources(seed, 9, [5])
     [[alone]] = beam_search(model, sources, 2, 2.5, 14)
     [[best, second]] = beam_search(model, sources, 2, 2.5, 14, n_best=2)
@@ -245,7 +245,7 @@ def test_length_penalty() -> None:
 def test_waiting_sentences_enter_when_others_end(
     beam: int, tokens: int, positions: str, steps: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same as all at once and as alone, and never more memory than the budget has."""
+    """Results equal those of one batch and of single sentences, and memory stays within the budget."""
     sources = random_sources(5, 12, [3, 9, 1, 6, 30, 2, 4, 4, 7, 1, 5, 8, 3, 2, 10] * 3)
     model = random_model(5, 12, peak=3.0, positions=positions, max_positions=max(map(len, sources)) + 4)
     widths, held = [], []

@@ -34,7 +34,7 @@ def tokens() -> Tokenizer:
 
 
 def make(tokens: Tokenizer, seed: int = 1, text: TextFacts | None = None, **decoding: Any) -> Translator:
-    """A random model with strong opinions, in the precision of real ones, that ends its sentences sooner or later."""
+    """Return a random float32 model with peaked distributions that ends its sentences at various lengths."""
     transformer = random_model(seed, tokens.vocab_size, peak=2.5, N=2, d_model=32, d_ff=48, h=4)
     with torch.no_grad():
         transformer.embedding.weight_VD[EOS] *= 2.0
@@ -48,7 +48,7 @@ def translator(tokens: Tokenizer) -> Translator:
 
 
 def constant(tokens: Tokenizer, token: int) -> Translator:
-    """Says one token up to the limit."""
+    """Return a model that generates one token up to the limit."""
     transformer = speaks_always(random_model(1, tokens.vocab_size), token, never=EOS).float()
     return Translator(Model(transformer, tokens, TextFacts(), DecodingConfig(max_extra=2)))
 
@@ -282,7 +282,7 @@ def _names(translator: Translator, line: str) -> list[str]:
 
 
 def plain_score(translator: Translator, source: str, target: str) -> tuple[float, int]:
-    """log P a token at a time, each from the whole prefix."""
+    """Return the log-probability, computed token by token from the whole prefix."""
     transformer = translator.model.transformer
     total, prefix = 0.0, [BOS]
     for token in translator.ids(target):

@@ -1,4 +1,4 @@
-"""Several processes on one run: the same run as with one, and everything that is promised of one.
+"""Several processes on one run: the same result as with one process, and the same guarantees.
 
 Each test starts torchrun with two processes on the CPU (gloo); NCCL was never run here. `make distributed`
 """
@@ -70,7 +70,7 @@ def kill_all(process: subprocess.Popen[str]) -> None:
 
 
 def workers(process: subprocess.Popen[str]) -> list[int]:
-    """The two that train, in the order of their numbers."""
+    """Return the two training processes by rank."""
     found = []
     for status in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
@@ -96,7 +96,7 @@ def losses(run: Path) -> list[tuple[int, str, float]]:
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_two_processes_match_one(corpus: dict[str, str], alone: Path, tmp_path: Path, precision: str) -> None:
-    """Of two numbers the sum has no order: bit for bit the run of one process. Gradients are float32 in bf16 too."""
+    """The sum of two numbers has no order, so the runs are bit-identical. In bf16 gradients are float32, too."""
     settings = {**SETTINGS, "training.precision": precision}
     if precision != SETTINGS["training.precision"]:
         in_float32, alone = alone, train(out=tmp_path / "alone", overrides={**corpus, **settings}).path
@@ -131,7 +131,7 @@ def test_accumulate_is_chosen_or_refused(corpus: dict[str, str], tmp_path: Path)
 
 @pytest.fixture
 def halfway(corpus: dict[str, str], tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    """Two processes that are training, and have saved."""
+    """Start two processes and wait until they have saved a checkpoint."""
     process = started(tmp_path / "run", corpus, {**SETTINGS, "training.steps": 4_000})
     end = time.monotonic() + 90
     while time.monotonic() < end and not (tmp_path / "run" / "checkpoints" / "step-00000008").is_dir():

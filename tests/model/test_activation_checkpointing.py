@@ -49,7 +49,7 @@ def model_of(N: int = 2, **changes: Any) -> Transformer:
 
 
 def gradients(model: Transformer, precision: str, batches: list[Batch]) -> list[Tensor]:
-    """The losses, then the gradient of every parameter, of batches that are accumulated."""
+    """Return the losses of accumulated batches, then the gradient of every parameter."""
     if precision == "float64":
         model.double()
     model.embedding.training_dtype = getattr(torch, precision)
@@ -99,7 +99,7 @@ def test_updates_are_bit_identical(precision: str) -> None:
 
 
 def test_inference_recomputes_nothing() -> None:
-    """Validation runs on a model that is set so: without gradients nothing is computed twice."""
+    """Validation runs with the setting on: without gradients nothing is computed twice."""
     model = model_of().eval()
     batch = batch_of(SHORT)
     with torch.inference_mode():
@@ -109,7 +109,7 @@ def test_inference_recomputes_nothing() -> None:
 
 
 def saved_bytes(model: Transformer, batch: Batch) -> int:
-    """What the forward pass keeps for the backward pass, weights left out and nothing counted twice."""
+    """Return the bytes that the forward pass saves for the backward pass, without weights or duplicates."""
     weights = {p.untyped_storage().data_ptr() for p in model.parameters()}
     kept: dict[int, Tensor] = {}
 

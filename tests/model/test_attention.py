@@ -164,7 +164,7 @@ def test_dropout_on_the_weights_preserves_their_mean(
 
 @pytest.mark.parametrize("d_v", [2, 4, 9])
 def test_fast_attention_pads_to_one_width(d_v: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The wider of d_k and d_v for all three: otherwise torch computes all weights at once."""
+    """All three are padded to the larger of d_k and d_v: otherwise torch stores all weights."""
     widths: list[int] = []
     original = F.scaled_dot_product_attention
 

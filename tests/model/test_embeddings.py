@@ -46,7 +46,7 @@ def test_embedding_is_scaled_and_the_position_added() -> None:
 
 
 def test_word_dropout_keeps_positions() -> None:
-    """Whole words are left out, of as many as asked; the others are read as without it, and all of them in use."""
+    """Whole embeddings are zeroed at the requested rate; the others are unchanged, and none is zeroed in eval mode."""
     embedding = randomised(Embedding(small(word_dropout=0.3, dropout=0.0)))
     plain = randomised(Embedding(small()))
     ids = torch.full((40, 100), 5)
@@ -99,7 +99,7 @@ def test_padding_gets_no_gradient() -> None:
 
 
 def test_position_tables_from_inference_work_in_training() -> None:
-    """Tables are shared: one made in inference mode must not break a later backward pass."""
+    """Tables are cached: one created in inference mode must not break a later backward pass."""
     model = Transformer(ModelConfig(vocab_size=9, N=1, d_model=22, d_ff=8, h=2, dropout=0.1))
     with torch.inference_mode():
         model(IDS % 9, IDS % 9)

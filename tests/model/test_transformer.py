@@ -202,7 +202,7 @@ def test_initialisation() -> None:
 
 
 def test_initial_loss_is_about_log_v() -> None:
-    """The first loss is about log V: logits of size 1, whatever the width."""
+    """The initial loss is about log V, because logits have size 1 at any width."""
     torch.manual_seed(0)
     model = Transformer(presets.tiny(vocab_size=500)).eval()
     ids = torch.randint(4, 500, (16, 12))

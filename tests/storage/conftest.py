@@ -12,11 +12,11 @@ import synthetic_tasks as tasks
 
 @pytest.fixture(scope="session")
 def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished RUN. To be read, not written."""
+    """A finished RUN. Read-only."""
     return tasks.tiny_run(tmp_path_factory) / "run"
 
 
 @pytest.fixture
 def own_run(tiny_run: Path, tmp_path: Path) -> Path:
-    """A copy of the finished RUN, to be damaged."""
+    """A copy of the finished RUN that a test may damage."""
     return Path(shutil.copytree(tiny_run, tmp_path / "own"))

@@ -1,4 +1,4 @@
-"""A MODEL: what was written comes back, and nothing else is accepted."""
+"""MODEL directories: exact round trip, and rejection of everything invalid."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def written(model: Model, tmp_path: Path) -> Path:
 
 
 def rewrite_config(directory: Path, **changes: object) -> None:
-    """Changes config.json with a manifest that agrees: what a wrong program could write."""
+    """Change config.json and update the manifest, as a faulty program could."""
     path = directory / "config.json"
     path.write_text(json.dumps({**json.loads(path.read_text(encoding="utf-8")), **changes}), encoding="utf-8")
     write_manifest(directory)
@@ -173,7 +173,7 @@ def test_files_of_other_types_raise_model_error(written: Path, name: str, conten
 def test_the_training_text_shows_whether_lines_are_sentences(
     tmp_path: Path, tokenizer: Tokenizer, several: int, expected: bool
 ) -> None:
-    """Of 100 lines so many have two sentences."""
+    """`several` of 100 lines have two sentences."""
     sources = ["Ba bo ka. Lu mi ra."] * several + ["Ba bo ka lu mi ra."] * (100 - several)
     pairs = [Pair(source, "x. Y") for source in sources]  # the source alone counts: it is what is split
     store = write_store(tmp_path / "store", pairs, tokenizer, DataConfig(), {"text": "here"})

@@ -1,4 +1,4 @@
-"""What heedful may replace or delete: its own, and nothing else."""
+"""heedful replaces and deletes only what it wrote."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A RUN: what lies in it, and which model it gives."""
+"""RUN directories: their contents, and which model `open_model` selects."""
 
 from __future__ import annotations
 

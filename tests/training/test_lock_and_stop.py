@@ -1,4 +1,4 @@
-"""One trainer a run, and what signals do."""
+"""One trainer per run, and the handling of signals."""
 
 from __future__ import annotations
 

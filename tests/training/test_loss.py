@@ -29,7 +29,7 @@ def some_logits(P: int = 5, V: int = 9, dtype: torch.dtype = torch.float64) -> t
 
 @pytest.mark.parametrize("smoothing", SMOOTHINGS)
 def test_matches_a_computation_by_hand(smoothing: float) -> None:
-    """-Σ q log p with q = (1 - ε)·[v = label] + ε / V, a number at a time."""
+    """Compute -Σ q log p with q = (1 - ε)·[v = label] + ε / V, one number at a time."""
     logits, labels = some_logits()
     total = nll = 0.0
     for row, label in zip(logits.tolist(), labels.tolist(), strict=True):

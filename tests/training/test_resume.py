@@ -1,4 +1,4 @@
-"""The loop: a run that was stopped ends as one that was not, bit for bit."""
+"""A resumed run ends exactly like an uninterrupted one, bit for bit."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def settings(tiny_run: Path) -> dict[str, Any]:
 
 
 def digest(path: Path) -> str:
-    """Short: pytest takes minutes to write out the difference of two large files, even one that is expected."""
+    """Return a short digest: pytest takes minutes to print the difference of two large files."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
@@ -48,7 +48,7 @@ def assert_same_end(one: Path, other: Path) -> None:
 
 
 def signal_at(monkeypatch: pytest.MonkeyPatch, step: int, number: int) -> None:
-    """The process gets a signal in the middle of an update."""
+    """Send the process a signal in the middle of an update."""
     train_step = Trainer.train_step
 
     def interrupted(self: Trainer, batches: Any) -> StepResult:
@@ -79,7 +79,7 @@ def test_the_resolved_recipe_trains_to_the_same_run(tiny_run: Path, tmp_path: Pa
 
 
 def test_control_another_seed_gives_another_run(tiny_run: Path, tmp_path: Path, settings: dict[str, Any]) -> None:
-    """The control of the tests here: what they compare does depend on the random numbers."""
+    """Control of the tests above: the compared files do depend on the seed."""
     train(out=tmp_path / "run", overrides={**settings, "training.seed": 2})
     with pytest.raises(AssertionError):
         assert_same_end(tiny_run, tmp_path / "run")
@@ -191,7 +191,7 @@ def test_no_valid_checkpoint_is_an_error_not_a_restart(own_run: Path) -> None:
 
 
 def test_checkpoints_are_pruned_and_the_best_is_kept_apart(tmp_path: Path, settings: dict[str, Any]) -> None:
-    """A rate that breaks the model: the best is the first validated, whose checkpoint is long gone."""
+    """The learning rate ruins the model, so the best is the first validated one, whose checkpoint is pruned."""
     broken = {"training.learning_rate": 50.0, "training.steps": 20, "training.save_every": 2, "training.average": 2}
     run = train(out=tmp_path / "run", overrides={**settings, **broken, "training.validate_every": 2})
     directory = RunDirectory(run.path)
@@ -252,7 +252,7 @@ def test_zero_patience_disables_early_stopping(tiny_run: Path) -> None:
 
 
 def nan_at(monkeypatch: pytest.MonkeyPatch, *steps: int) -> None:
-    """The loss of these updates is not a number."""
+    """Make the loss of these updates NaN."""
     original = trainer_module.batch_loss
     train_step = Trainer.train_step
 

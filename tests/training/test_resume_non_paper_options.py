@@ -1,4 +1,4 @@
-"""Settings beside the paper's change what is learnt, and a run with them can be taken up where it stopped."""
+"""Settings that the paper does not have take effect, and runs with them resume exactly."""
 
 from __future__ import annotations
 

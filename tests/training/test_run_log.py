@@ -1,4 +1,4 @@
-"""log.jsonl: one object a line, cut back to its checkpoint when a run goes on."""
+"""log.jsonl: one object per line, truncated to the checkpoint when a run resumes."""
 
 from __future__ import annotations
 

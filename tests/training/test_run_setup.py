@@ -1,4 +1,4 @@
-"""Beginning a run, and taking one up: everything must be what it was, save for a few keys."""
+"""Starting and resuming a run: only a few keys may change."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_changed_text_is_rejected(corpus: dict[str, str], tmp_path: Path, side: 
 def test_text_is_hashed_again_only_if_its_files_changed(
     corpus: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A corpus of gigabytes must not hold up a run that goes on."""
+    """Resuming must not hash gigabytes of unchanged text again."""
     train(out=tmp_path / "run", overrides={**corpus, **ONE_STEP})
     read: list[Corpus] = []
     digest = Corpus.digest
@@ -217,7 +217,7 @@ def test_directory_that_is_not_a_run_is_not_overwritten(corpus: dict[str, str], 
 def test_fine_tuning_starts_from_the_model_with_its_tokenizer(
     corpus: dict[str, str], tmp_path: Path, tiny_run: Path
 ) -> None:
-    """A rate of almost nothing: after a step, the weights are the first model's."""
+    """With a tiny learning rate, the weights after one step equal those of the initial model."""
     settings = {"training.steps": 1, "training.learning_rate": 1e-12, "training.threads": 1}
     own = {"model.dropout": 0.25, "model.attention_dropout": 0.1, "model.word_dropout": 0.1}  # no part of the weights
     run = train(out=tmp_path / "tuned", overrides={**corpus, **settings, **own}, init=tiny_run / "model")

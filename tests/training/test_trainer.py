@@ -1,4 +1,4 @@
-"""One update: accumulation, Adam, clipping, precision, dropout's seed, and what is not finite."""
+"""One update: accumulation, Adam, clipping, precision, dropout seeds and non-finite values."""
 
 from __future__ import annotations
 
@@ -67,13 +67,13 @@ def trainer(dropout: float = 0.0, dtype: torch.dtype = torch.float64, **training
 
 
 def step_at(one: Trainer, step: int, batches: list[Batch]) -> StepResult:
-    """Make the training step with this number, whatever came before."""
+    """Make the training step with this number, regardless of earlier ones."""
     one.progress.step = step - 1
     return one.train_step(batches)
 
 
 def watch_gradients(one: Trainer) -> list[list[Tensor]]:
-    """What Adam is given, at each update."""
+    """Record the gradients that Adam receives at each update."""
     seen: list[list[Tensor]] = []
 
     (adam,) = one.optimizers
@@ -158,7 +158,7 @@ def test_learning_rate_cools_down() -> None:
 
 
 def dropouts(model: Transformer) -> set[float]:
-    """Every rate in the model, wherever it is kept."""
+    """Return every dropout rate in the model."""
     return {module.dropout for module in model.modules() if isinstance(getattr(module, "dropout", None), float)}
 
 
@@ -363,7 +363,7 @@ def test_fp16_lowers_its_scale_for_an_infinite_gradient() -> None:
 
 
 def test_fp16_stops_where_the_loss_itself_is_not_finite() -> None:
-    """No scale cures that: without the check every later step would be skipped, for ever."""
+    """No loss scale helps: without the check every later step would be skipped."""
     one = trainer(dtype=torch.float32, precision="fp16")
     spoil(one.model, "loss")
     with pytest.raises(NonFiniteError, match="Step 3: the loss is nan"):

@@ -1,4 +1,4 @@
-"""Validation reports how far it is, and shows translations that its score is computed from."""
+"""Validation reports its progress, and shows some of the translations that it scores."""
 
 from __future__ import annotations
 

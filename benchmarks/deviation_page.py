@@ -90,7 +90,7 @@ def _settings(results: Results) -> str:
     drawn = f"seeds {', '.join(seeds)}" if seeds else "no seed yet"
     return (
         f"N = {s['N']}, d_model = {s['d_model']}, d_ff = {s['d_ff']}, h = {s['h']}, dropout {s['dropout']}, "
-        f"{s['vocab_size']:,} tokens, {s['pairs']:,} pairs of the built-in corpus, {s['steps']:,} steps of at "
+        f"vocabulary {s['vocab_size']:,}, {s['pairs']:,} pairs of the built-in corpus, {s['steps']:,} steps of at "
         f"most {s['batch_tokens']:,} tokens, warmup {s['warmup_steps']}, factor {s['learning_rate']} on Eq. 3; {drawn}"
     )
 
@@ -135,5 +135,8 @@ def _padding(counted: dict[str, Any]) -> str:
 
 
 def _tokens(counted: dict[str, Any]) -> str:
-    lengths = ", ".join(f"{name.replace(', 13a', ' on split words')} {n:.2f}" for name, n in counted["tokens"].items())
-    return f"tokens per sentence at {counted['vocab_size']:,}: {lengths}"
+    lengths = ", ".join(
+        f"{name.replace(', 13a', ' on split words').replace('sentencepiece', 'SentencePiece')} {n:.2f}"
+        for name, n in counted["tokens"].items()
+    )
+    return f"tokens per sentence with a vocabulary of {counted['vocab_size']:,}: {lengths}"

@@ -8,7 +8,7 @@ JOEYNMT := .venv-bench-joeynmt
 LIBRE   := .venv-libretranslate
 MODEL   := runs/demo
 
-.PHONY: setup demo test test-slow test-docs check docs faults faults-night lab distributed browser formats mutants bench bench-serve clean
+.PHONY: setup demo test test-slow test-docs check docs faults faults-night lab distributed browser formats mutants bench bench-studies bench-serve clean
 
 setup: $(READY)
 
@@ -93,11 +93,16 @@ ifndef QUICK
 	[ -e $(MODEL) ] || $(BENCH)/bin/heedful demo --out $(MODEL)
 	$(BENCH)/bin/python benchmarks/decoding_speed.py --model $(MODEL) \
 	  $(if $(filter-out runs/demo,$(MODEL)),$(if $(DATA_ROOT),--data-root $(DATA_ROOT)))
-	$(BENCH)/bin/python benchmarks/length_and_corpus_scaling.py
 	$(BENCH)/bin/python benchmarks/startup_time.py $(MODEL)
-	$(BENCH)/bin/python benchmarks/openmp_spin.py
 	$(BENCH)/bin/python benchmarks/performance_page.py
 endif
+
+# Measurements of heedful alone: growth with sentence and corpus size, spin counts, quality by precision. Over an hour.
+bench-studies: $(BENCH)/.ready
+	$(BENCH)/bin/python benchmarks/length_and_corpus_scaling.py
+	$(BENCH)/bin/python benchmarks/openmp_spin.py
+	$(BENCH)/bin/python benchmarks/bf16_quality.py --out runs/precision $(if $(DATA_ROOT),--data-root $(DATA_ROOT))
+	$(BENCH)/bin/python benchmarks/performance_page.py
 
 # Servers under load, compared with LibreTranslate if `make formats` has installed it: docs/results/performance.md.
 bench-serve: setup

@@ -65,6 +65,7 @@ def block(name: str, tables: list[Table]) -> str:
 def draw_training(tables: list[Table], path: Path) -> None:
     from matplotlib import pyplot
 
+    tables = [table for table in tables if "raw" in table]
     figure, panels = pyplot.subplots(1, len(tables), figsize=(6.8 * len(tables), 4.4), squeeze=False)
     for axes, table in zip(panels[0], tables, strict=True):
         _bars(axes, table["raw"])

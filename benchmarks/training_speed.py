@@ -22,7 +22,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import processor
 from benchmark_tables import DOCS, ROOT, Table, measured, write
@@ -47,6 +47,18 @@ COLUMNS = (
     *("share of the upper bound", "activations, MiB", "relative to the leanest peer", "parameters"),
 )
 MIB = 2**20
+
+
+class Goal(NamedTuple):
+    """What bf16 training has to reach at a width. `memory` is the most, the others are the least."""
+
+    float32_peer: float
+    same_precision_peer: float
+    ceiling: float
+    memory: float
+
+
+GOALS = {256: Goal(3.7, 2.2, 0.55, 0.70), 512: Goal(3.8, 1.8, 0.65, 0.70)}
 
 Key = tuple[str, str]  # contender and precision
 
@@ -208,6 +220,41 @@ def peers(results: dict[Key, Result], precision: str) -> list[Key]:
     return [key for key in results if key[1] == precision and key[0] not in (OURS, CEILING, NO_PADDING)]
 
 
+def goal_rows(shape: Shape, results: dict[Key, Result]) -> list[list[str]]:
+    """Return what heedful reaches in bf16 beside each goal of this width."""
+    goal, ours = GOALS[shape.d_model], results[OURS, "bf16"]
+    middle = {key: statistics.median(result.seconds) for key, result in results.items()}
+    fastest = {precision: min(middle[peer] for peer in peers(results, precision)) for precision in PRECISIONS}
+    leanest = min(held for peer in peers(results, "bf16") if (held := results[peer].activations))
+    own = middle[OURS, "bf16"]
+    found = [
+        ("speed : fastest peer in float32", fastest["fp32"] / own, goal.float32_peer, True),
+        ("speed : fastest peer in bf16", fastest["bf16"] / own, goal.same_precision_peer, True),
+        ("share of the upper bound in bf16", middle[CEILING, "bf16"] / own, goal.ceiling, True),
+        ("activations : leanest peer in bf16", (ours.activations or 0) / leanest, goal.memory, False),
+    ]
+    return [
+        [
+            name,
+            str(shape.d_model),
+            f"{reached:.2f}",
+            f"at {'least' if is_lower_bound else 'most'} {bound:.2f}",
+            "yes" if (reached >= bound if is_lower_bound else reached <= bound) else "no",
+        ]
+        for name, reached, bound, is_lower_bound in found
+    ]
+
+
+def goals_table(rows: list[list[str]], facts: dict[str, Any]) -> Table:
+    return {
+        "title": "Training: goals",
+        "measured": facts,
+        "columns": ["heedful in bf16", "d_model", "reached", "goal", "met"],
+        "rows": rows,
+        "notes": ["Ratios of medians over all rounds."],
+    }
+
+
 def table(
     shape: Shape, rows: Sequence[Rows], results: dict[Key, Result], left_out: dict[Key, str], threads: int, data: str
 ) -> Table:
@@ -249,12 +296,17 @@ def main() -> None:
     print(used, file=sys.stderr, flush=True)
     pairs, tokens, data = text(options.data_root)
     rows = batches(pairs, tokens, 1 if options.quick else BATCHES_A_ROUND)
-    tables = []
+    tables: list[Table] = []
+    goals: list[list[str]] = []
     for shape in shapes:
         results, left_out = compare(shape, rows, rounds, options.threads)
+        if all(peers(results, precision) for precision in PRECISIONS):
+            goals += goal_rows(shape, results)
         tables.append(table(shape, rows, results, left_out, options.threads, data))
         tables[-1]["measured"]["processor"] = used
-        write(tables, options.out or (None if options.quick else DOCS / "performance.json"))
+    if goals:
+        tables.append(goals_table(goals, tables[0]["measured"]))
+    write(tables, options.out or (None if options.quick else DOCS / "performance.json"))
 
 
 if __name__ == "__main__":

@@ -149,6 +149,26 @@ def test_the_table_has_medians_spread_and_ratios() -> None:
     assert found["matrix products only", "bf16"][5:7] == ["–", "–"]
 
 
+def test_goals_compare_bf16_with_peers_and_the_upper_bound() -> None:
+    shape = training_task.Shape(3, 256, 1_024, 4, 8_000)
+    results = {
+        ("heedful", "bf16"): result(1.0, 1.0, 5.0, activations=30),
+        ("heedful", "fp32"): result(3.0, activations=60),
+        ("slow", "fp32"): result(4.0, activations=80),
+        ("slow", "bf16"): result(2.0, activations=50),
+        ("lean", "bf16"): result(9.0, activations=40),
+        (training_peers.CEILING, "bf16"): result(0.6),
+        (training_peers.NO_PADDING, "bf16"): result(0.1),
+    }
+    rows = training_speed.goal_rows(shape, results)
+    assert [row[1:] for row in rows] == [
+        ["256", "4.00", "at least 3.70", "yes"],
+        ["256", "2.00", "at least 2.20", "no"],
+        ["256", "0.60", "at least 0.55", "yes"],
+        ["256", "0.75", "at most 0.70", "no"],
+    ]
+
+
 def test_a_contender_that_does_not_start_is_named_with_the_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,16 +19,16 @@ DOCS = Path(__file__).parents[2] / "docs" / "explanation"
 DATA, PAGE = DOCS / "reliability.json", DOCS / "reliability.md"
 
 ROWS = {
-    "R1": ("clean resume", "a two-epoch run with dropout resumes at every step, bit for bit"),
+    "R1": ("clean resume", "a two-epoch run with dropout, stopped at any step, resumes bit for bit"),
     "R2": ("`kill -9`", "a run killed in a save, step, validation, pruning, averaging or preparation resumes"),
-    "R3": ("crash at every I/O call", "the process crashes while saving, pruning and replacing a model, and recovers"),
+    "R3": ("crash at every I/O call", "a process that crashes while saving, pruning or replacing a model recovers"),
     "R4": ("disk full", "every write fails with ENOSPC, or with EFBIG from the kernel; no valid file is lost"),
     "R5": ("truncated checkpoint", "training warns and resumes from an older checkpoint; exit code 3 if none is valid"),
     "R6": ("bit flips", "flipped bits and zeroed pages are detected in every file of a checkpoint"),
     "R7": ("two trainers on one run", "the second trainer is rejected; a killed trainer frees its lock"),
     "R8": ("NaN or Inf", "if the loss or a gradient is not finite, training stops before the update or skips it"),
     "R9": ("SIGTERM, SIGINT", "a signal at a random time makes training save and exit; it resumes bit for bit"),
-    "R10": ("numerical drift", "two runs have identical losses, within 1e-4 of a recorded curve"),
+    "R10": ("numerical drift", "two runs have identical losses, which are within 1e-4 of a recorded curve"),
     "R11": (
         "malicious files",
         "malicious files with valid digests run no code and raise a typed error in bounded time and memory",

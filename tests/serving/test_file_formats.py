@@ -132,7 +132,7 @@ PAGE = """<!DOCTYPE html>
 
 def test_html_is_split_between_blocks() -> None:
     assert [text.strip() for text, is_text in split_html(PAGE) if is_text] == [
-        *("A &amp; b", "Head", "One <b>two</b> three.", "Four", "five", "seven"),
+        *("A &amp; b", "Head", "One <b>two</b> three.<br>Four", "five", "seven"),
     ]
     assert read_document(PAGE, ".html", 1_000).is_html
 
@@ -140,14 +140,14 @@ def test_html_is_split_between_blocks() -> None:
 @pytest.mark.parametrize(
     ("page", "texts"),
     [
-        ("<p>a <i>b <b>c</i> d</b> e", ["a ", "b ", "c", " d", " e"]),  # wrongly nested: each text by itself
-        ("<p>a <!-- b", ["a "]),  # an unclosed comment, script or tag runs to the end
-        ("<p>a<script>b", ["a"]),
-        ("<p>a<p b", ["a"]),
+        ("<p>a <i>b <b>c</i> d</b> e", ["a <i>b ", "c</i> d", " e"]),  # the tags that overlap are between the texts
+        ("<p>a <!-- b", ["a <!-- b"]),  # an unclosed comment or tag is text
+        ("<p>a<script>b", ["a<script>b"]),
+        ("<p>a<p b", ["a<p b"]),
         ("a < b <p>c", ["a < b ", "c"]),
         ("<p title='x > y'>a", ["a"]),
         ("<p x=it's>a</p>it's", ["a", "it's"]),
-        ("<P>a<BR>b</P><SCRIPT>c</ScRiPt >d", ["a", "b", "d"]),
+        ("<P>a<BR>b</P><SCRIPT>c</ScRiPt >d", ["a<BR>b", "<SCRIPT>c</ScRiPt >d"]),
         ("<p>see <img src=x> here</p>", ["see <img src=x> here"]),
         ("<p>&nbsp;</p><p>&eacute;</p><p>12</p>", ["&eacute;"]),
     ],

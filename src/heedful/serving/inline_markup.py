@@ -7,7 +7,7 @@ its own. An empty element, such as an image, goes where the fewest words change 
 from __future__ import annotations
 
 import html
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
@@ -27,6 +27,8 @@ class Node:
     end: int = 0
     children: list[Node] = field(default_factory=list)
     untouched: bool = False  # `open` is the whole markup, including the words between `start` and `end`
+    name: str = ""  # these words, as the model reads them
+    is_visible: bool = False  # untouched, and has text
 
 
 @dataclass
@@ -69,11 +71,12 @@ class AlignedText(NamedTuple):
 
 def restore(run: Run, translation: AlignedText) -> str:
     """Return the translation as HTML, with the run's inline nodes."""
-    return _Restorer(translation).render(run.nodes, 0, len(run.text), (0, len(translation.words)), True)
+    return _Restorer(run.text, translation).render(run.nodes, 0, len(run.text), (0, len(translation.words)), True)
 
 
 class _Restorer:
-    def __init__(self, translation: AlignedText) -> None:
+    def __init__(self, source: str, translation: AlignedText) -> None:
+        self.source = source
         self.text, self.words, self.source_words = translation
         self.aligned = [word.aligned for word in self.words]
         self.middles = [(start + end) / 2 for start, end in self.source_words]
@@ -86,18 +89,31 @@ class _Restorer:
         written = []
         for (low, high), node in placed:
             at_edge = self._at_edge(node, low) if is_run and low == high else None
-            before = max(position, self._offset(low, span) if at_edge is None else at_edge)
+            before = max(position, self._start(node, (low, high), span) if at_edge is None else at_edge)
             written.append(escape(self.text[position:before]))
-            written.append(self._rendered(node, (low, high), span))
+            is_between = node.is_visible and low == high
+            written.append(self._separated(node, before) if is_between else self._rendered(node, (low, high), span))
             position = max(before, self._end((low, high))) if high > low else before
         return "".join(written) + escape(self.text[position:last])
 
     def _rendered(self, node: Node, own: Span, span: Span) -> str:
         if not node.untouched:
             return node.open + self.render(node.children, node.start, node.end, own) + node.close
-        if own[0] == own[1] and node.end > node.start and span[1] > span[0]:  # it counts as a word
-            return f"{node.open} " if own[0] < span[1] else f" {node.open}"
-        return node.open
+        if not node.name or own[0] == own[1]:
+            return node.open
+        # The rest of the same word, such as a bracket, is kept.
+        before, name, after = self.text[self._offset(own[0], span) : self._end(own)].partition(node.name)
+        return escape(before) + node.open + escape(after) if name else node.open
+
+    def _separated(self, node: Node, at: int) -> str:
+        """Return an untouched element between words, with the space around it."""
+        before, after = self.text[max(0, at - 1) : at], self.text[at : at + 1]
+        left, right = self.source[max(0, node.start - 1) : node.start], self.source[node.end : node.end + 1]
+        return (
+            " " * bool(before.strip() and not left.strip())
+            + node.open
+            + " " * bool(after.strip() and not right.strip())
+        )
 
     def _placed(self, nodes: list[Node], source: Span, span: Span) -> list[tuple[Span, Node]]:
         """Return disjoint word spans for nodes with text and gaps for the others, sorted."""
@@ -105,9 +121,12 @@ class _Restorer:
         places: list[Span | None] = [None] * len(nodes)
         own = [self._source(node.start, node.end) for node in nodes]
         for number, node in enumerate(nodes):
-            if place := self._span(own[number], source, span, owner, not node.untouched):
-                if node.untouched and own[number] != source:
+            place = self._copy(node, own[number], span, owner)
+            if place is None:
+                place = self._span(own[number], source, span, owner, not node.untouched)
+                if place and node.untouched and own[number] != source:
                     place = self._narrowed(own[number], place)
+            if place:
                 owner[place[0] - span[0] : place[1] - span[0]] = [number] * (place[1] - place[0])
                 places[number] = place
         found = [
@@ -151,6 +170,26 @@ class _Restorer:
         if found is None and always:
             return self._most_alike(own, [at for at in range(low, high) if owner[at - span[0]] is None])
         return found
+
+    def _copy(self, node: Node, own: Span, span: Span, owner: list[int | None]) -> Span | None:
+        """Return the free words that contain the name of an untouched element: the model has copied it."""
+        low, high = self._window(own, span)
+        if not node.name or low == high:
+            return None
+        words = self.words
+        first, last = words[low].start, words[high - 1].end
+        while (found := self.text.find(node.name, first, last)) >= 0:
+            end = found + len(node.name)
+            place = (
+                bisect_right(words, found, low, high, key=lambda word: word.end),
+                bisect_left(words, end, low, high, key=lambda word: word.start),
+            )
+            if place[0] < place[1] and not any(
+                one is not None for one in owner[place[0] - span[0] : place[1] - span[0]]
+            ):
+                return place
+            first = found + 1
+        return None
 
     def _narrowed(self, own: Span, place: Span) -> Span:
         """Return the part of `place` that an untouched element replaces: at most as many words as it has itself.
@@ -206,6 +245,15 @@ class _Restorer:
         if at < span[1]:
             return self.words[at].start
         return self.words[at - 1].end if at else 0
+
+    def _start(self, node: Node, own: Span, span: Span) -> int:
+        """Return where a node starts: without words, on the same side of the white space as in the source."""
+        offset = self._offset(own[0], span)
+        if not (span[0] < own[0] == own[1] and self.source[node.end : node.end + 1].isspace()):
+            return offset
+        after_word = self.words[own[0] - 1].end
+        is_behind_space = self.source[max(0, node.start - 1) : node.start].isspace()
+        return min(offset, after_word + is_behind_space) if offset > after_word + 1 else after_word
 
     def _end(self, span: Span) -> int:
         return self.words[span[1] - 1].end if span[1] > span[0] else self._offset(span[0], span)

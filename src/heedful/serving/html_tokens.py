@@ -23,6 +23,7 @@ _ATTRIBUTE = (
     rf"(?:[{_SPACE}]*+=[{_SPACE}]*+(?P<value>\"[^\"]*+\"|'[^']*+'|[^{_SPACE}>\"'][^{_SPACE}>]*+|(?=>))|(?![{_SPACE}]*+=))"
 )
 _FIND_ATTRIBUTE = re.compile(_ATTRIBUTE)
+_TAG_START = re.compile(r"</?[a-zA-Z]")
 _NAME = re.compile(rf"</?([a-zA-Z][^{_SPACE}/>]*+)")
 _TAG = re.compile(rf"{_NAME.pattern}(?:[{_SPACE}/]++|{re.sub('[?]P<[a-z]+>', '?:', _ATTRIBUTE)})*+>")
 _MARKUP = re.compile(r"<(?=[a-zA-Z!?]|/.)", re.DOTALL)
@@ -92,7 +93,7 @@ class _Tokenizer:
         found = _MARKUP.search(self.page, start)
         if found is None or found.start() > start:
             return Token("text", self.page[start : found.start() if found else len(self.page)])
-        if _NAME.match(self.page, start):
+        if _TAG_START.match(self.page, start):
             return self._tag(start)
         comment = self._comment(start)
         return Token("comment", comment) if comment else Token("text", "<")

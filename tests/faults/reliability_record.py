@@ -37,7 +37,7 @@ ROWS = {
     "R13": ("Unicode", "the tokenizer restores text from all planes exactly; lone surrogates are rejected"),
     "R14": (
         "bad text files",
-        "files that are empty, not in UTF-8 or of unequal length, or contain a BOM, CRLF, blank lines or 10 MB lines, "
+        "files that are empty, not in UTF-8 or unequal in number of lines, or contain a BOM, CRLF, blank lines or 10 MB lines, "
         "are read correctly or rejected",
     ),
     "R15": (
@@ -46,8 +46,8 @@ ROWS = {
     ),
     "R16": (
         "batch independence",
-        "a sentence has the same translation alone and in random batches; its score stays within 1e-4, "
-        "and within 0.05 in bf16 and int8",
+        "a sentence has the same translation alone and in random batches; its score differs by at most 1e-4, "
+        "or 0.05 in bf16 and int8",
     ),
     "R17": (
         "malformed HTTP",

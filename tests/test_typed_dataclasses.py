@@ -47,15 +47,15 @@ def test_value_of_the_field_type_is_accepted(key: str, value: object, expected: 
     ("key", "value", "said"),
     [
         ("flag", 1, "flag must be true or false, not 1."),
-        ("count", True, "count must be an integer, not True."),
+        ("count", True, "count must be an integer, not true."),
         ("count", 2.5, "count must be an integer, not 2.5."),
         ("count", 2.0, "count must be an integer, not 2.0."),
-        ("rate", True, "rate must be a number, not True."),
-        ("rate", "1", "rate must be a number, not '1'."),
-        ("name", None, "name must be a string, not None."),
+        ("rate", True, "rate must be a number, not true."),
+        ("rate", "1", 'rate must be a number, not "1".'),
+        ("name", None, "name must be a string, not null."),
         ("files", [1], r"files must be a string or a list of strings, not \[1\]."),
         ("facts", [], r"facts must be an object, not \[\]."),
-        ("best", "low", "best must be a number or null, not 'low'."),
+        ("best", "low", 'best must be a number or null, not "low".'),
     ],
 )
 def test_other_values_are_rejected_with_the_key(key: str, value: object, said: str) -> None:

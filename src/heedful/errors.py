@@ -92,6 +92,10 @@ def cause(error: Exception) -> str:
         return error.strerror[:1].lower() + error.strerror[1:]
     if isinstance(error, KeyError):
         return f'key "{error.args[0]}" is missing'
+    if isinstance(error, UnicodeDecodeError):
+        return f"not UTF-8 at byte {error.start + 1:,}"
+    if isinstance(error, TypeError | AttributeError):  # from indexing parsed JSON of another structure
+        return "its content has an unexpected structure"
     return str(error).rstrip(".")
 
 

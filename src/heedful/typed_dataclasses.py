@@ -6,6 +6,7 @@ Recipes, MODEL/config.json and checkpoints/…/state.json are read with this mod
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -53,7 +54,8 @@ def check_type(value: Any, annotation: str, name: str) -> Any:
         return float(value)
     elif type(value).__name__ == expected:
         return value
-    raise TypeError(f"{name} must be {_EXPECTED[expected]}, not {value!r}.")
+    shown = json.dumps(value, ensure_ascii=False, default=str)
+    raise TypeError(f"{name} must be {_EXPECTED[expected]}, not {shown}.")
 
 
 def require_format_version(found: object, supported: int, path: Path, error: type[InputError]) -> None:

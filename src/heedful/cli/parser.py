@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import re
 from typing import Any, NoReturn
 
 from heedful.errors import UsageError
@@ -27,6 +28,8 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         message = message.removeprefix("argument ").replace("the following arguments are required", "Missing")
+        message = re.sub(r"(\S+): invalid choice: '(.*)' \(choose from (.*)\)$", _choice_message, message, flags=re.S)
+        message = message.replace(": must be", " must be", 1)
         raise UsageError(f"{message}. Run `{self.prog} --help`.")
 
 
@@ -314,6 +317,10 @@ def _precision_option(parser: Parser) -> None:
 def _engine_option(parser: Parser) -> None:
     text = "decoding engine: heedful's own search or CTranslate2 (default: auto, the faster one)"
     parser.add_argument("--engine", choices=("auto", "heedful", "ctranslate2"), default="auto", help=text)
+
+
+def _choice_message(found: re.Match[str]) -> str:
+    return f'{found[1]} must be one of {found[3].replace(chr(39), "")}, not "{found[2]}"'
 
 
 def _whole(text: str) -> int:

@@ -179,12 +179,15 @@ def read_api_keys(path: Path) -> tuple[bytes, ...]:
 
 
 def proxies_from(given: Sequence[str]) -> tuple[Network, ...]:
-    try:
-        return tuple(ipaddress.ip_network(text) for text in given)
-    except ValueError as error:
-        raise UsageError(
-            f"--trusted-proxy: {error}. Pass an address or a network, such as 10.0.0.2 or 10.0.0.0/24."
-        ) from None
+    networks = []
+    for text in given:
+        try:
+            networks.append(ipaddress.ip_network(text))
+        except ValueError:
+            raise UsageError(
+                f'--trusted-proxy "{text}" is not an address or a network. Pass one such as 10.0.0.2 or 10.0.0.0/24.'
+            ) from None
+    return tuple(networks)
 
 
 def origins_from(given: Sequence[str]) -> tuple[str, ...]:

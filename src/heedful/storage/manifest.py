@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from heedful.atomic_files import read_at_most
-from heedful.errors import InputError
+from heedful.errors import InputError, cause
+from heedful.formatting import plural
 from heedful.storage.file_names import MANIFEST
 
 MOST_JSON = 1_000_000  # bytes; heedful writes no larger JSON file
@@ -43,12 +44,12 @@ def verify_manifest(directory: Path, required: tuple[str, ...], error: type[Inpu
     for name, facts in files.items():
         path = directory / name
         if not path.is_file() or path.is_symlink():
-            raise error(f"{path} is missing, or is not a regular file.")
+            raise error(f"{path} is missing, or is not a regular file. {_RESTORE}")
         size = path.stat().st_size
         if name.endswith(".json") and size > MOST_JSON:
-            raise error(f"{path} is too large: {size:,} bytes; heedful writes at most {MOST_JSON:,}.")
+            raise error(f"{path} is too large: {size:,} bytes; heedful writes at most {MOST_JSON:,}. {_RESTORE}")
         if size != facts["bytes"]:
-            raise error(f"{path} is damaged: {size:,} bytes instead of {facts['bytes']:,}. {_RESTORE}")
+            raise error(f"{path} is damaged: {plural(size, 'byte')} instead of {facts['bytes']:,}. {_RESTORE}")
         if _sha256(path) != facts["sha256"]:
             raise error(f"{path} is damaged: its SHA-256 does not match {MANIFEST}. {_RESTORE}")
     return {name: facts["sha256"] for name, facts in files.items()}
@@ -67,7 +68,7 @@ def read_manifest(directory: Path, error: type[InputError]) -> dict[str, dict[st
     except FileNotFoundError:
         raise error(f"{path} is missing: {directory} is incomplete, or heedful did not write it. {_RESTORE}") from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as reason:
-        raise error(f"{path} is damaged: {reason}. {_RESTORE}") from None
+        raise error(f"{path} is damaged: {cause(reason)}. {_RESTORE}") from None
     if not sound:
         raise error(f"{path} is damaged: its digest does not match its content. {_RESTORE}")
     return files

@@ -37,7 +37,8 @@ ROWS = {
     "R13": ("Unicode", "the tokenizer restores text from all planes exactly; lone surrogates are rejected"),
     "R14": (
         "bad text files",
-        "files that are empty, not in UTF-8 or unequal in number of lines, or contain a BOM, CRLF, blank lines or 10 MB lines, "
+        "files that are empty, not in UTF-8 or unequal in number of lines, or contain a BOM, CRLF, blank lines "
+        "or 10 MB lines, "
         "are read correctly or rejected",
     ),
     "R15": (

@@ -75,6 +75,11 @@ OUT_OF_RANGE = [
     ("training", {"learning_rate": NAN}, "training.learning_rate must be finite, not nan."),
     ("training", {"clip_norm": INF}, "training.clip_norm must be finite, not inf."),
     ("training", {"label_smoothing": 1.0}, "training.label_smoothing must be at least 0 and below 1, not 1.0."),
+    (
+        "training",
+        {"ema_decay": 1.0, "select_final": True},
+        "training.ema_decay must be at least 0 and below 1, not 1.0.",
+    ),
     ("data", {"held_out": -1}, "data.held_out must be at least 0, not -1."),
     ("data", {"bpe_dropout": 1.0}, "data.bpe_dropout must be at least 0 and below 1, not 1.0."),
     ("training", {"optimizer": "sgd"}, 'training.optimizer must be one of adam, muon, not "sgd".'),

@@ -149,7 +149,8 @@ class TrainingConfig:
     save_every: int = 1_000  # steps between checkpoints
     keep: int = 0  # checkpoints kept; 0: as many as `average`, at least 2
     average: int = 5  # checkpoints averaged into the final model
-    select_final: bool = False  # choose the average, last or best checkpoint as final model, by validation BLEU
+    ema_decay: float = 0.0  # decay per step of an exponential moving average of the weights; 0: off
+    select_final: bool = False  # final model: last, average, best or moving average, by validation BLEU
     patience: int = 0  # early stopping: validations without improvement; 0: off
     threads: int = 0  # CPU threads; 0: all cores
     init: str = ""  # MODEL to fine-tune, with its shape and tokenizer
@@ -161,7 +162,12 @@ class TrainingConfig:
         _at_least(self, "training", 0, "cooldown_steps", "dropout_warmup_steps", "bidirectional_steps")
         _finite(self, "training", "learning_rate", "clip_norm")
         _require(self.learning_rate > 0, f"training.learning_rate must be above 0, not {self.learning_rate}.")
-        _share(self, "training", "label_smoothing")
+        _share(self, "training", "label_smoothing", "ema_decay")
+        _require(
+            self.select_final or not self.ema_decay,
+            f"training.ema_decay = {self.ema_decay} has no effect without training.select_final = true, which lets "
+            "the validation text decide between the moving average and the checkpoints. Set both, or neither.",
+        )
         _one_of(self, "training", "optimizer", ("adam", "muon"))
         _one_of(self, "training", "precision", ("auto", "fp32", "bf16", "fp16"))
         _one_of(self, "training", "non_finite", ("stop", "skip"))

@@ -27,7 +27,14 @@ from heedful.training.run import train
 pytestmark = pytest.mark.distributed
 
 # Two batches an update, shared by two processes or computed by one; several epochs.
-SETTINGS: dict[str, Any] = {**tasks.TINY, "training.accumulate": 2, "training.steps": 18, "training.keep": 10}
+SETTINGS: dict[str, Any] = {
+    **tasks.TINY,
+    "training.accumulate": 2,
+    "training.steps": 18,
+    "training.keep": 10,
+    "training.ema_decay": 0.9,
+    "training.select_final": True,
+}
 LAST = SETTINGS["training.steps"]
 
 
@@ -82,11 +89,11 @@ def workers(process: subprocess.Popen[str]) -> list[int]:
 
 def assert_same(run: Path, other: Path, step: int) -> None:
     """Bit for bit."""
-    ours, theirs = (
-        safetensors.torch.load_file(one / "checkpoints" / f"step-{step:08d}" / "model.safetensors")
-        for one in (run, other)
-    )
-    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+    for file in ("model.safetensors", "optimizer.safetensors"):  # weights; moments and moving average
+        ours, theirs = (
+            safetensors.torch.load_file(one / "checkpoints" / f"step-{step:08d}" / file) for one in (run, other)
+        )
+        assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
 
 
 def losses(run: Path) -> list[tuple[int, str, float]]:

@@ -27,6 +27,8 @@ EVERY = {
     "training.save_every": 1,
     "training.validate_every": 20,
     "training.keep": STEPS,
+    "training.ema_decay": 0.9,
+    "training.select_final": True,
 }
 RESUMED = [step for step in range(1, STEPS + 1) if step % (STEPS // count(6, 60)) == 0]
 PARTS = 2

@@ -53,12 +53,14 @@ def test_the_duration_is_that_of_steps_validations_and_choices(recipe: Recipe) -
     assert run_seconds(recipe, speed) == 12 * 2 + 3 * (3 + 5) + 3 * 5
     recipe = replace(recipe, decoding=replace(recipe.decoding, select_alpha=True))
     assert run_seconds(recipe, speed) == 12 * 2 + 3 * (3 + 5) + 3 * 5 + 4 * 7
+    recipe = with_training(recipe, ema_decay=0.9)
+    assert run_seconds(recipe, speed) == 12 * 2 + 3 * (3 + 5) + 4 * 5 + 4 * 7
 
 
 def test_validations_and_choices_happen_as_often_as_the_estimate_says(tmp_path: Path) -> None:
     """The oracle is a run: its log, and the searches of its end."""
     settings = {**tasks.TINY, **tasks.tiny_corpus(tmp_path / "text"), "training.steps": 13}
-    settings |= {"training.select_final": True, "decoding.select_alpha": True}
+    settings |= {"training.select_final": True, "training.ema_decay": 0.9, "decoding.select_alpha": True}
     beams: list[int] = []
     bleu = final_model.Validation.bleu
     with pytest.MonkeyPatch.context() as patch:

@@ -115,9 +115,10 @@ def _flops_lines(report: Report) -> Iterator[str]:
 
 
 def _memory_lines(report: Report) -> Iterator[str]:
+    from heedful.training.checkpoints import bytes_per_parameter
     from heedful.training.dry_run import gigabytes
 
-    memory, keep = report.estimate.memory, report.plan.recipe.training.keep
+    memory, training = report.estimate.memory, report.plan.recipe.training
     parts = {
         "weights": memory.weights,
         "gradients": memory.gradients,
@@ -129,7 +130,8 @@ def _memory_lines(report: Report) -> Iterator[str]:
     yield from (f"memory, {name}: {gigabytes(size)}" for name, size in parts.items())
     if report.available is not None:
         yield f"memory available: {gigabytes(report.available)} ({report.device.type})"
-    yield f"disk for checkpoints: {gigabytes(12 * report.estimate.parameters * (keep + 1))}"
+    checkpoint = bytes_per_parameter(bool(training.ema_decay)) * report.estimate.parameters
+    yield f"disk for checkpoints: {gigabytes(checkpoint * (training.keep + 1))}"
 
 
 def _time_lines(report: Report) -> Iterator[str]:

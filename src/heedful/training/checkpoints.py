@@ -15,6 +15,7 @@ from heedful.storage.file_names import CHECKPOINT_FILES, MANIFEST, OPTIMIZER, ST
 from heedful.storage.manifest import MOST_JSON, write_manifest
 from heedful.storage.model_directory import read_tensors, write_tensors
 from heedful.storage.run_directory import RunDirectory
+from heedful.training.moving_average import PREFIX, MovingAverage
 from heedful.training.optimizer import Optimizers, load_state_tensors, state_tensors
 from heedful.training.progress import Progress
 from heedful.typed_dataclasses import build_dataclass, require_format_version
@@ -22,14 +23,21 @@ from heedful.typed_dataclasses import build_dataclass, require_format_version
 FORMAT_VERSION = 1  # of state.json
 
 
-def save(run: RunDirectory, model: Transformer, optimizers: Optimizers, progress: Progress) -> Path:
+def save(
+    run: RunDirectory,
+    model: Transformer,
+    optimizers: Optimizers,
+    progress: Progress,
+    moving_average: MovingAverage | None = None,
+) -> Path:
     """Write the checkpoint of a step atomically, and return its directory."""
     final = run.checkpoint(progress.step)
-    needed = 4 * 3 * model.parameter_count()  # weights and two moments, 4 bytes each
+    average = {} if moving_average is None else moving_average.state_tensors()
+    needed = bytes_per_parameter(bool(average)) * model.parameter_count()
     require_space(final, needed)
     with new_directory(final, needed, _is_checkpoint) as unfinished:
         write_tensors(unfinished / WEIGHTS, model.state_dict())
-        write_tensors(unfinished / OPTIMIZER, state_tensors(model, optimizers))
+        write_tensors(unfinished / OPTIMIZER, {**state_tensors(model, optimizers), **average})
         state = {"format_version": FORMAT_VERSION, **asdict(progress)}
         (unfinished / STATE).write_text(json.dumps(state, indent=1), encoding="utf-8")
         about = {"precision": progress.facts["precision"]} if "precision" in progress.facts else {}
@@ -37,8 +45,19 @@ def save(run: RunDirectory, model: Transformer, optimizers: Optimizers, progress
     return final
 
 
-def load(run: RunDirectory, step: int, model: Transformer, optimizers: Optimizers) -> Progress:
-    """Load a verified checkpoint into model and optimizers, and return its progress."""
+def bytes_per_parameter(has_moving_average: bool) -> int:
+    """Return the size of a checkpoint per parameter: weights, two moments and the moving average, 4 bytes each."""
+    return 4 * (3 + has_moving_average)
+
+
+def load(
+    run: RunDirectory,
+    step: int,
+    model: Transformer,
+    optimizers: Optimizers,
+    moving_average: MovingAverage | None = None,
+) -> Progress:
+    """Load a verified checkpoint into model, optimizers and moving average, and return its progress."""
     directory = run.checkpoint(step)
     progress = read_progress(directory)
     weights = read_tensors(directory / WEIGHTS, CheckpointError)
@@ -46,8 +65,11 @@ def load(run: RunDirectory, step: int, model: Transformer, optimizers: Optimizer
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             parameter.copy_(_require_tensor(weights, name, parameter, directory))
-    if progress.step > progress.skipped:  # before the first update the optimizers have no state
+    if progress.step > progress.skipped:  # before the first update there is no state
         try:
+            if moving_average is not None:
+                moving_average.load(state, model)
+                state = {name: tensor for name, tensor in state.items() if not name.startswith(PREFIX)}
             load_state_tensors(model, optimizers, state)
         except ValueError as error:
             raise CheckpointError(

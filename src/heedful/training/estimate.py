@@ -165,9 +165,10 @@ def largest(recipe: Recipe, config: ModelConfig, shapes: BatchShapes | None, gpu
 
 
 def memory(config: ModelConfig, training: TrainingConfig, shape: BatchShape, gpu: bool) -> MemoryEstimate:
-    """Estimate memory: 4 bytes each for weights, gradients and moments, plus a half-precision copy of the weights."""
+    """Estimate memory: 4 bytes each for weights, gradients and moments, plus the copies of the weights: in half
+    precision and their moving average."""
     count = parameters(config)
-    weights = count * (4 if _activation_dtype(training) == torch.float32 else 6)
+    weights = count * (4 if _activation_dtype(training) == torch.float32 else 6) + 4 * count * bool(training.ema_decay)
     held = activations(config, training, shape, gpu)
     whole = activations(config, replace(training, checkpoint_activations=False), shape, gpu)
     simple = training.accumulate == 1 and not training.checkpoint_activations

@@ -7,11 +7,13 @@ from dataclasses import replace
 
 from heedful.atomic_files import clear_unfinished
 from heedful.config import Recipe
-from heedful.errors import ModelError
+from heedful.errors import CheckpointError, ModelError
 from heedful.formatting import plural
-from heedful.storage.model_directory import Model, read_config, read_model, write_model
-from heedful.storage.run_directory import RunDirectory
+from heedful.storage.file_names import OPTIMIZER
+from heedful.storage.model_directory import Model, read_config, read_model, read_tensors, write_model
+from heedful.storage.run_directory import RunDirectory, model_of_run
 from heedful.training.averaging import averaged_model, steps_to_average
+from heedful.training.moving_average import moving_average_weights
 from heedful.training.validation import Validation
 
 _ALPHA_STEP = 0.4
@@ -62,7 +64,7 @@ def has_final_model(run: RunDirectory, recipe: Recipe, newest: int) -> bool:
 
 def searches(recipe: Recipe) -> tuple[int, int]:
     """Return how often these choices translate validation text: greedily, and with the beam."""
-    candidates = 2 + (recipe.training.average > 1)
+    candidates = 2 + (recipe.training.average > 1) + bool(recipe.training.ema_decay)
     return candidates * recipe.training.select_final, _CLIMBED * recipe.decoding.select_alpha
 
 
@@ -91,6 +93,9 @@ def _candidates(run: RunDirectory, recipe: Recipe, newest: int) -> Iterator[tupl
     yield "last checkpoint", averaged_model(run, [newest])
     if len(steps) > 1:
         yield f"average of {plural(len(steps), 'checkpoint')}", average
+    if recipe.training.ema_decay:
+        state = read_tensors(run.checkpoint(newest) / OPTIMIZER, CheckpointError)
+        yield "moving average", model_of_run(run, moving_average_weights(state), [newest])
     try:
         best = read_model(run.best)
     except ModelError:  # no validation has succeeded

@@ -212,7 +212,7 @@ def _restore(run: RunDirectory, prepared: Prepared, processes: ProcessGroup) -> 
             f"None of the checkpoints in {run.checkpoints} is valid. Restore one, or choose another --out."
         )
     if newest:
-        trainer.progress = checkpoints.load(run, newest[0], model, trainer.optimizers)
+        trainer.progress = checkpoints.load(run, newest[0], model, trainer.optimizers, trainer.moving_average)
         if trainer.progress.loss_scale:
             trainer.scaler.load_state_dict(trainer.progress.loss_scale)
     elif training.init:
@@ -262,7 +262,8 @@ def _start(run: RunDirectory, prepared: Prepared, trainer: Trainer, batches: Bat
         f"{parameters:,} parameters · {plural(batches.per_epoch, 'batch', 'batches')} per epoch, "
         f"{padding:.1%} padding · {trainer.device}, {plural(torch.get_num_threads(), 'thread')}{world}",
     )
-    checkpoints.require_space(run.checkpoints, 12 * parameters * (recipe.training.keep + 1))
+    size = checkpoints.bytes_per_parameter(bool(recipe.training.ema_decay)) * parameters
+    checkpoints.require_space(run.checkpoints, size * (recipe.training.keep + 1))
     trainer.try_batch(batches.worst())
     if progress.step == 0 and log is not None:
         log.write(0, "start", parameters=parameters, padding=padding, pairs=len(prepared.train))

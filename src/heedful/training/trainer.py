@@ -19,6 +19,7 @@ from heedful.training.distributed import ProcessGroup
 from heedful.training.dropout_schedule import seed_dropout, set_dropout
 from heedful.training.loss import batch_loss
 from heedful.training.memory_errors import batch_memory_errors
+from heedful.training.moving_average import MovingAverage
 from heedful.training.optimizer import make_optimizers
 from heedful.training.precision import activation_dtype, make_scaler
 from heedful.training.progress import Progress, StepResult
@@ -53,6 +54,7 @@ class Trainer:
         model.embedding.training_dtype = activation_dtype(config.precision, self.device)
         self.optimizers = make_optimizers(model, config.optimizer)
         self.scaler = make_scaler(self.device, config.precision)
+        self.moving_average = MovingAverage(config.ema_decay)
 
     def train(self, batches: Batches, validation: Validation, writer: RunWriter) -> int | None:
         """Train until the last step, early stopping or a signal, and save. Return the signal's number, if any."""
@@ -104,6 +106,8 @@ class Trainer:
         self._zero_gradients()
         result = StepResult(loss, nll, tokens, rate, norm, skipped=not is_finite)
         self.progress.record_step(result)
+        if is_finite:
+            self.moving_average.update(self.model, self.progress.step - self.progress.skipped)
         return result
 
     def try_batch(self, batch: Batch) -> None:
@@ -176,7 +180,7 @@ class Trainer:
 
     def _save(self, writer: RunWriter) -> None:
         self.progress.loss_scale = self.scaler.state_dict()
-        writer.save_checkpoint(self.model, self.optimizers, self.progress)
+        writer.save_checkpoint(self.model, self.optimizers, self.progress, self.moving_average)
 
 
 def _non_finite_message(step: int, batches: list[Batch], loss: float, norm: float) -> str:

@@ -130,24 +130,50 @@ def test_disconnects(reference: Path, counted: Callable[[int, str], None]) -> No
 
 
 def test_excess_connections_get_an_error(reference: Path) -> None:
-    with server(reference, connections=20) as one:
-        held = [one.connect() for _ in range(25)]
-        for connection in held[20:]:
-            connection.sendall(REQUEST)
-        time.sleep(0.5)
-        refused = [connection for connection in held if _answer(connection).startswith(b"HTTP/1.1 503")]
-        assert len(refused) >= 5
+    """All are being answered, so none can be closed for a new one."""
+    with server(reference, connections=20, batch_seconds=2.0) as one:
+        held: list[socket.socket] = []
+
+        def is_refused() -> bool:
+            held.append(one.connect(0.05))
+            held[-1].sendall(REQUEST)
+            return held[-1].recv(1_000).startswith(b"HTTP/1.1 503")
+
+        assert until(is_refused, 30)
+        assert len(held) > 20
         for connection in held:
             connection.close()
         assert until(one.is_healthy, 5)
 
 
-def _answer(connection: socket.socket) -> bytes:
-    connection.settimeout(0.1)
+def test_waiting_connections_lock_nobody_out(reference: Path) -> None:
+    """The one that has waited the longest for its client is closed for a new one; a busy one never."""
+    with server(reference, connections=20, batch_seconds=1.0) as one:
+        busy = one.connect()
+        busy.sendall(REQUEST)
+        idle = [one.connect() for _ in range(5)]
+        used = one.connect()
+        used.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert used.recv(1_000)
+        half = [one.connect() for _ in range(20)]
+        for connection in half:
+            connection.sendall(REQUEST[:-3])
+        assert one.is_healthy()
+        assert all(_is_closed(connection) for connection in idle)
+        assert _is_closed(used)
+        assert busy.recv(1_000).startswith(b"HTTP/1.1 200")
+        for connection in (busy, used, *idle, *half):
+            connection.close()
+
+
+def _is_closed(connection: socket.socket) -> bool:
+    connection.settimeout(10)
     try:
-        return connection.recv(1_000)
-    except OSError:
-        return b""
+        while connection.recv(1_000):
+            pass
+        return True
+    except ConnectionError:
+        return True
 
 
 def test_control_without_deadlines(reference: Path) -> None:

@@ -330,3 +330,17 @@ def test_options(read: Callable[[list[str]], tuple[object, ...]], good: list[str
 
 def test_network_of_proxies() -> None:
     assert proxies_from(["10.0.0.0/24"]) == (ipaddress.ip_network("10.0.0.0/24"),)
+
+
+def test_a_page_of_an_allowed_origin_can_read_the_rate_limit(connect: Connect) -> None:
+    origin = {"Origin": "https://app.example"}
+    preflight = {**origin, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "content-type"}
+    with connect(rate_limit=2, cors_origins=("https://app.example",)) as client:
+        for _ in range(5):  # preflight requests are not counted
+            assert client.options("/translate", headers=preflight).status_code == 200
+        assert [client.get("/languages", headers=origin).status_code for _ in range(3)] == [200, 200, 429]
+        refused = client.get("/languages", headers=origin)
+    assert refused.headers["access-control-allow-origin"] == "https://app.example"
+    assert refused.headers["access-control-expose-headers"] == "Retry-After"
+    assert int(refused.headers["retry-after"]) > 0
+    assert refused.headers["x-frame-options"] == "DENY"

@@ -17,7 +17,7 @@ from heedful.serving.limits import Limits
 from heedful.serving.served_model import ServedModel
 from heedful.serving.server import _Connection
 from heedful.serving.service import TranslationService
-from heedful.serving.strict_http import MAX_CHUNKS, StrictConnection
+from heedful.serving.strict_http import CHUNKS_AT_ONCE, MAX_CHUNKS, StrictConnection
 
 HOST = b"Host: 127.0.0.1\r\n"
 GET = b"GET /health HTTP/1.1\r\n" + HOST + b"\r\n"
@@ -120,8 +120,29 @@ def test_tiny_chunks_are_limited(chunks: int, is_refused: bool) -> None:
     events = []
     try:
         while not events or not isinstance(events[-1], h11.EndOfMessage):
+            connection.chunks_left = CHUNKS_AT_ONCE
             events.append(connection.next_event())
     except h11.RemoteProtocolError:
         assert is_refused
     else:
         assert not is_refused
+
+
+def test_many_small_chunks_take_turns_with_other_connections(port: int) -> None:
+    """All of 3,000 chunks arrive, and nobody waits for the whole body."""
+    text = b'{"q":"%s","source":"en","target":"de"}' % (b"a " * 1_500)
+    chunks = b"".join(b"1\r\n%c\r\n" % byte for byte in text) + b"0\r\n\r\n"
+    head = POST + b"Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+    assert statuses(port, head + chunks) == ([200], True)
+
+
+def test_the_parser_hands_over_a_few_chunks_at_a_time() -> None:
+    connection = StrictConnection()
+    connection.receive_data(POST + b"Transfer-Encoding: chunked\r\n\r\n" + b"1\r\na\r\n" * 120)
+    assert isinstance(connection.next_event(), h11.Request)
+    turns = []
+    for _ in range(4):
+        connection.chunks_left = CHUNKS_AT_ONCE
+        events = iter(connection.next_event, h11.NEED_DATA)
+        turns.append(sum(isinstance(event, h11.Data) for event in events))
+    assert turns == [50, 50, 20, 0]

@@ -103,3 +103,11 @@ def test_regions_and_case_are_resolved(served: ServedModel, translator: Translat
         assert answer.json() == {"error": "pt is not supported"}
         answer = client.get("/attend", params={"q": "", "source": "en-US", "target": "xx-YY"})
         assert answer.json() == {"error": "Invalid request: missing q parameter"}
+
+
+def test_an_unchanged_file_is_not_sent_again(client: TestClient) -> None:
+    first = client.get("/docs/swagger-ui-bundle.js")
+    again = client.get("/docs/swagger-ui-bundle.js", headers={"If-None-Match": first.headers["etag"]})
+    assert (first.status_code, again.status_code, again.content) == (200, 304, b"")
+    assert again.headers["x-content-type-options"] == "nosniff"
+    assert client.get("/docs/swagger-ui-bundle.js", headers={"If-None-Match": '"other"'}).status_code == 200

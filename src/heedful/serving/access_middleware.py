@@ -32,31 +32,41 @@ class SecurityHeadersMiddleware:
 
 
 class AccessMiddleware:
-    """Rejects requests by Host, Origin and rate limit. API keys are checked with the request fields."""
+    """Rejects requests by Host and Origin. API keys are checked with the request fields."""
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
         self.app, self.access = app, access
-        self.rate = RateLimiter(access.rate_limit) if access.rate_limit else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
+            headers = Headers(scope=scope)
             try:
-                self._check(scope)
+                self.access.check_host(headers)
+                self.access.check_origin(scope["method"], headers)
             except RequestError as error:
-                response = JSONResponse({"error": str(error)}, error.status, error.headers)
-                return await response(scope, receive, send)
+                return await _rejection(error)(scope, receive, send)
             scope["scheme"] = self.access.scheme(scope)  # used in links and redirects
         return await self.app(scope, receive, send)
 
-    def _check(self, scope: Scope) -> None:
-        headers = Headers(scope=scope)
-        self.access.check_host(headers)
-        self.access.check_origin(scope["method"], headers)
-        if self.rate is None or scope["path"] == _NOT_COUNTED:
-            return
-        if seconds := self.rate.seconds_to_wait(rate_limit_group(self.access.client(scope))):
-            raise RequestError(
-                f"Rate limit of {self.rate.limit:,} requests per minute exceeded. Try again in {seconds} s.",
-                429,
-                {"Retry-After": str(seconds)},
-            )
+
+class RateLimitMiddleware:
+    """Rejects requests above the rate limit."""
+
+    def __init__(self, app: ASGIApp, access: Access, limit: int) -> None:
+        self.app, self.access, self.rate = app, access, RateLimiter(limit)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"] != _NOT_COUNTED:
+            client = rate_limit_group(self.access.client(scope))
+            if seconds := self.rate.seconds_to_wait(client):
+                error = RequestError(
+                    f"Rate limit of {self.rate.limit:,} requests per minute exceeded. Try again in {seconds} s.",
+                    429,
+                    {"Retry-After": str(seconds)},
+                )
+                return await _rejection(error)(scope, receive, send)
+        return await self.app(scope, receive, send)
+
+
+def _rejection(error: RequestError) -> JSONResponse:
+    return JSONResponse({"error": str(error)}, error.status, error.headers)

@@ -23,7 +23,7 @@ from starlette.types import Scope
 from heedful.errors import HeedfulError
 from heedful.serving import openapi_schema
 from heedful.serving.access_control import Access
-from heedful.serving.access_middleware import AccessMiddleware, SecurityHeadersMiddleware
+from heedful.serving.access_middleware import AccessMiddleware, RateLimitMiddleware, SecurityHeadersMiddleware
 from heedful.serving.batcher import OverloadError
 from heedful.serving.disconnects import until_disconnected
 from heedful.serving.file_routes import add_file_routes
@@ -87,12 +87,15 @@ def _add_middleware(app: FastAPI, metrics: Metrics, access: Access, request_log:
             request_log.note(access.client(scope), scope["method"], path, status, seconds)
 
     app.add_middleware(HeadMiddleware)
+    if access.rate_limit:  # inside CORS, so that a page of an allowed origin can read the 429
+        app.add_middleware(RateLimitMiddleware, access=access, limit=access.rate_limit)
     if access.cors_origins:
         app.add_middleware(
             CORSMiddleware,
             allow_origins=access.cors_origins,
             allow_methods=["GET", "POST"],
             allow_headers=["Authorization", "Content-Type"],
+            expose_headers=["Retry-After"],
         )
     app.add_middleware(AccessMiddleware, access=access)  # outside CORS, so that preflight requests are checked too
     app.add_middleware(SecurityHeadersMiddleware)

@@ -20,7 +20,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from heedful.errors import MachineError, UsageError, cause
 from heedful.serving.limits import Limits
 from heedful.serving.security_headers import SECURITY_HEADERS
-from heedful.serving.strict_http import StrictConnection, is_chunked
+from heedful.serving.strict_http import CHUNKS_AT_ONCE, StrictConnection, is_chunked
 
 _GRACE = 0.3  # seconds after the stop signal in which new requests are still answered
 _LINGER = 1.0  # seconds for a rejected client to read the response
@@ -48,26 +48,49 @@ class _Connection(H11Protocol):
     """A connection that is closed if the client sends or reads too slowly."""
 
     limits = Limits()
+    conn: StrictConnection
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.conn = StrictConnection()
         self._reading, self._writing = _Deadline(), _Deadline()
         self._is_refused = False
+        self._next_turn: asyncio.Handle | None = None
+        self._since = 0.0  # when it was opened, or its last response was complete
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         transport.set_write_buffer_limits(high=0)  # unsent data has a deadline
-        if len(self.connections) > self.limits.connections:
+        self._since = self.loop.time()
+        if len(self.connections) > self.limits.connections and not self._replaces_others():
             self._refuse(503, "Too many connections.", "Retry-After: 1\r\n")
         else:
             self._reading.start(self, self.limits.receive_seconds)
+
+    def _replaces_others(self) -> bool:
+        """Close the connections that have waited for their clients the longest. Return False if none waits.
+
+        Otherwise a client could lock out all others with idle connections. Several at once, so that few are searched.
+        """
+        others: set[_Connection] = self.connections - {self}  # type: ignore[assignment]
+        waiting = sorted(filter(_Connection._waits_for_client, others), key=lambda one: one._since)
+        for oldest in waiting[: self.limits.connections // 20 + 1]:
+            self.connections.discard(oldest)
+            oldest.transport.abort()
+        return bool(waiting)
+
+    def _waits_for_client(self) -> bool:
+        """Return whether it is the client's turn: to send a whole request, or to read the response."""
+        is_answering = self.cycle is not None and not self.cycle.response_complete
+        is_whole = self.conn.their_state is not h11.SEND_BODY
+        return not (is_answering and is_whole) or self.transport.get_write_buffer_size() > 0
 
     def data_received(self, data: bytes) -> None:
         if not self._is_refused:
             super().data_received(data)
 
     def handle_events(self) -> None:
+        self.conn.chunks_left = CHUNKS_AT_ONCE
         try:
             super().handle_events()
         except h11.ProtocolError:  # too late to respond
@@ -80,6 +103,18 @@ class _Connection(H11Protocol):
         else:
             self._reading.cancel()
         self._close_after_chunks()
+        if not self.conn.chunks_left and self._next_turn is None:
+            self._next_turn = self.loop.call_soon(self._continue)
+            self.transport.pause_reading()  # the unread chunks stay with the client
+
+    def _continue(self) -> None:
+        """Handle more of the received chunks, after the other connections had their turn."""
+        self._next_turn = None
+        if self._is_refused or self.transport.is_closing():
+            return
+        if not self.flow.read_paused:  # by uvicorn, because of a large body
+            self.transport.resume_reading()
+        self.handle_events()
 
     def _close_after_chunks(self) -> None:
         """Close the connection after a chunked request, because h11 is lenient about the end of the last chunk."""
@@ -89,6 +124,7 @@ class _Connection(H11Protocol):
             self.cycle.default_headers = [*self.cycle.default_headers, _CLOSE]
 
     def on_response_complete(self) -> None:
+        self._since = self.loop.time()
         super().on_response_complete()
         if self.conn.their_state is h11.SEND_BODY and is_chunked(self.cycle.scope["headers"]):
             self._ignore_further_data()  # answered before the end of the request, whose deadline still runs

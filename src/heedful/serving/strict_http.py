@@ -10,6 +10,7 @@ import h11
 
 MAX_HEAD = 16_384  # bytes of the request line and the headers
 MAX_CHUNKS = 4_000  # chunks per body; each costs as much as kilobytes of data
+CHUNKS_AT_ONCE = 50  # half a millisecond; then it is the turn of the other connections
 # A line feed without carriage return, a carriage return without line feed, or a header continued on the next line.
 _BAD_LINE_END = re.compile(rb"(?<!\r)\n|\r(?!\n|\Z)|\r\n[ \t]")
 _ONCE = (b"content-length", b"transfer-encoding", b"host", b"origin")
@@ -21,8 +22,11 @@ class StrictConnection(h11.Connection):
     def __init__(self, max_incomplete_event_size: int = MAX_HEAD) -> None:
         super().__init__(h11.SERVER, max_incomplete_event_size)
         self._chunks = 0
+        self.chunks_left = CHUNKS_AT_ONCE  # of this turn; the caller gives the next one
 
     def next_event(self) -> Any:
+        if not self.chunks_left:
+            return h11.NEED_DATA
         if self.their_state is h11.IDLE:
             _check_head(self.trailing_data[0])
         event = super().next_event()
@@ -31,6 +35,7 @@ class StrictConnection(h11.Connection):
             _check_request(event)
         elif isinstance(event, h11.Data) and event.chunk_start:
             self._chunks += 1
+            self.chunks_left -= 1
             if self._chunks > MAX_CHUNKS:
                 raise h11.RemoteProtocolError(f"more than {MAX_CHUNKS} chunks")
         return event

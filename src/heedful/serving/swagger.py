@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from fastapi import FastAPI
-from fastapi.responses import FileResponse, HTMLResponse
+from fastapi import FastAPI, Request
+from fastapi.responses import FileResponse, HTMLResponse, Response
 
 from heedful.version import __version__
 
@@ -142,8 +142,14 @@ def _page(content: str) -> Any:
 
 
 def _file(name: str, kind: str) -> Any:
-    async def file() -> FileResponse:
-        headers = {"Cache-Control": "no-cache", "X-Content-Type-Options": "nosniff"}  # revalidated by ETag
-        return FileResponse(_SWAGGER_UI / name, media_type=kind, headers=headers)
+    path = _SWAGGER_UI / name
+
+    async def file(request: Request) -> Response:
+        headers = {"Cache-Control": "no-cache"}  # revalidated by ETag
+        whole = FileResponse(path, media_type=kind, headers=headers, stat_result=path.stat())
+        etag = whole.headers["etag"]
+        if request.headers.get("if-none-match") == etag:
+            return Response(status_code=304, headers={**headers, "ETag": etag})
+        return whole
 
     return file

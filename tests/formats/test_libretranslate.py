@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ import sentencepiece
 from libretranslate_server import THEIRS, heedful_serve, libretranslate, new_home
 
 import heedful
+from heedful.engines.ctranslate2 import ALPHA_TO_CTRANSLATE2
 
 pytestmark = pytest.mark.formats
 SENTENCES = [
@@ -29,32 +31,43 @@ SENTENCES = [
 LINES = [*SENTENCES, " ".join(SENTENCES), "", f"{SENTENCES[0]}\n{SENTENCES[2]}"]
 
 
+ARGOS_PENALTY = 0.2  # Argos Translate divides scores by n^0.2, whatever the model's alpha is
+
+
+@pytest.fixture(scope="module", params=["packages", "automatic_packages"])
+def exported(request: pytest.FixtureRequest) -> dict[str, Path]:
+    found: dict[str, Path] = request.getfixturevalue(request.param)
+    return found
+
+
 @pytest.fixture(scope="module")
-def expected(packages: dict[str, Path]) -> list[str]:
+def expected(exported: dict[str, Path]) -> list[str]:
     """CTranslate2's translation of each line with the settings of Argos Translate."""
     ctranslate2 = pytest.importorskip("ctranslate2")
-    translator = ctranslate2.Translator(str(packages["ct2"]), intra_threads=1)
-    tokens = sentencepiece.SentencePieceProcessor(model_file=str(packages["ct2"] / "sentencepiece.model"))
+    translator = ctranslate2.Translator(str(exported["ct2"]), intra_threads=1)
+    tokens = sentencepiece.SentencePieceProcessor(model_file=str(exported["ct2"] / "sentencepiece.model"))
     said = {}
     for sentence in SENTENCES:
-        [found] = translator.translate_batch([tokens.encode(sentence, out_type=str)], beam_size=4, length_penalty=0.2)
+        [found] = translator.translate_batch(
+            [tokens.encode(sentence, out_type=str)], beam_size=4, length_penalty=ARGOS_PENALTY
+        )
         said[sentence] = tokens.decode(found.hypotheses[0])
     whole = " ".join(said.values())
     return [*said.values(), whole, "", f"{said[SENTENCES[0]]}\n{said[SENTENCES[2]]}"]
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def home(exported: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return new_home(tmp_path_factory.mktemp("home"))
 
 
 @pytest.fixture(scope="module")
-def translated(packages: dict[str, Path], home: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+def translated(exported: dict[str, Path], home: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """The lines translated by Argos Translate, with both packages installed."""
     lines = tmp_path_factory.mktemp("lines") / "lines.json"
     lines.write_text(json.dumps(LINES), encoding="utf-8")
     script = Path(__file__).parent / "argos_translate.py"
-    both = [packages["en_de.argosmodel"], packages["de_en.argosmodel"]]
+    both = [exported["en_de.argosmodel"], exported["de_en.argosmodel"]]
     done = subprocess.run(
         [THEIRS / "python", script, lines, *both], env=home, capture_output=True, text=True, timeout=120
     )
@@ -65,6 +78,31 @@ def translated(packages: dict[str, Path], home: dict[str, str], tmp_path_factory
 
 def test_argos_translate(translated: list[str], expected: list[str]) -> None:
     assert translated == expected
+
+
+def test_heedful_with_the_same_decoding(exported: dict[str, Path], translated: list[str]) -> None:
+    """With Argos Translate's beam and length penalty, the engine CTranslate2 gives the same translations."""
+    program = (
+        "import json, sys, heedful; run, alpha, *lines = sys.argv[1:]; "
+        "found = heedful.load(run, engine='ctranslate2').translate(lines, beam=4, alpha=float(alpha)); "
+        "print(json.dumps([one.text for one in found]))"
+    )  # in its own process, because one process translates with one engine
+    arguments = [str(exported["run"]), str(ARGOS_PENALTY / ALPHA_TO_CTRANSLATE2), *SENTENCES]
+    done = subprocess.run(
+        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, timeout=120, check=True
+    )
+    assert json.loads(done.stdout.strip().split("\n")[-1]) == translated[: len(SENTENCES)]
+
+
+@pytest.fixture(scope="module")
+def formatted(expected: list[str], home: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The expected translations after LibreTranslate's own function that edits case and final punctuation."""
+    pairs = tmp_path_factory.mktemp("pairs") / "pairs.json"
+    pairs.write_text(json.dumps(list(zip(LINES, expected, strict=True))), encoding="utf-8")
+    program = [THEIRS / "python", Path(__file__).parent / "libretranslate_formatting.py", pairs]
+    done = subprocess.run(program, env=home, capture_output=True, text=True, timeout=120, check=True)
+    found: list[str] = json.loads(done.stdout.strip().split("\n")[-1])
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -80,12 +118,12 @@ def posted(address: str, **fields: str) -> Any:
         return json.loads(answer.read())
 
 
-def test_libretranslate(server: str, expected: list[str]) -> None:
+def test_libretranslate(server: str, formatted: list[str]) -> None:
     with urllib.request.urlopen(f"{server}/languages", timeout=10) as answer:
         codes = {language["code"]: language["targets"] for language in json.loads(answer.read())}
     assert set(codes) == {"en", "de"}
     assert "de" in codes["en"]
-    for line, said in zip(LINES, expected, strict=True):
+    for line, said in zip(LINES, formatted, strict=True):
         if line:
             assert posted(server, q=line, source="en", target="de")["translatedText"] == said
 

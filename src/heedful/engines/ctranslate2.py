@@ -15,7 +15,7 @@ from heedful.interop.ctranslate2_export import write_ctranslate2
 from heedful.storage.model_directory import Model
 
 # CTranslate2 divides by n^alpha, heedful by ((5 + n) / 6)^alpha. This factor makes the slopes equal at 15 tokens.
-_ALPHA = 0.75
+ALPHA_TO_CTRANSLATE2 = 0.75
 _TOGETHER = 64  # sentences per batch; it sorts them by length
 
 
@@ -42,7 +42,7 @@ class CTranslate2Searcher:
 
     def search(self, sources: list[list[int]], beam: int, alpha: float, n_best: int) -> list[list[Hypothesis]]:
         claim_process(self.name)
-        penalty = _ALPHA * alpha if beam > 1 else 0.0
+        penalty = ALPHA_TO_CTRANSLATE2 * alpha if beam > 1 else 0.0
         limit = max(map(len, sources), default=1) - 1 + self._decoding.max_extra
         found = self._engine.translate_batch(
             [self._tokens(source[:-1]) for source in sources],  # it adds the end token

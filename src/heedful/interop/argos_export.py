@@ -45,7 +45,7 @@ def write_argos(model: Model, path: Path, quantization: str | None = None) -> No
         files |= {
             "metadata.json": json.dumps(_metadata(source, target), indent=1, ensure_ascii=False).encode("utf-8"),
             TOKENIZER: model.tokenizer.model,
-            f"minisbd/{source}.onnx": build_sentence_splitter(),
+            f"minisbd/{source}.onnx": build_sentence_splitter(source),
             "README.md": _readme(source, target).encode("utf-8"),
         }
         archive_path = Path(scratch) / "package.zip"

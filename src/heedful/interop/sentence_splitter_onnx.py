@@ -1,102 +1,181 @@
 """A rule-based sentence splitter for Argos packages, encoded as an ONNX graph.
 
 Argos Translate splits text with an ONNX model that predicts for every character whether a sentence ends there, and
-downloads one if the package has none. This one makes the download unnecessary: each character becomes a one-hot class,
-and one convolution over six characters computes the prediction.
+downloads one if the package has none. This one makes the download unnecessary. A convolution computes detectors, each 0
+or 1: for marks before a space, and for each abbreviation and each word that begins a sentence. The next one adds them.
 
-The rules are those of `text/sentence_splitting.py`, as far as a window of six characters can express them. It has no
-list of abbreviations: a full stop after one or two characters that are not lowercase never ends a sentence here.
+The rules are those of `text/sentence_splitting.py`. It differs where the window does not reach: a space that was
+forgotten between sentences, quotes before the next word, several spaces, and numbers in the middle of a long line.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 
 import numpy as np
-import numpy.typing as npt
 
+from heedful.interop.onnx_encoding import FLOAT, INT64, Weights, bytes_field, model, node, tensor, value
+from heedful.text import abbreviations as rules
+from heedful.text.languages import base
 from heedful.text.sentence_splitting import CLOSES, ENDS, ENDS_AT_ONCE
 
-_CLASSES = ("end", "end_at_once", "space", "close", "small", "capital", "other")  # digits count as "capital"
+# Features of a character; all are 0 outside the text. A word is matched by the sum of (code - expected)².
+_FEATURES = (
+    *("code", "code²", "any", "inside", "word", "end", "end_at_once"),
+    *("space", "close", "small", "upper", "digit", "numeral"),
+)
 # The five output labels of a character; minisbd treats the last as a sentence end too.
-_NO_BOUNDARY, _WORD_END, _SENTENCE_END, _MULTIWORD_END, _SENTENCE_END_AFTER_CLOSE = range(5)
-_CONTEXT_BEFORE, _CONTEXT_AFTER = 3, 2  # characters in the window, excluding the current one
-_FLOAT, _INT64 = 1, 7  # ONNX tensor types
-
-Weights = npt.NDArray[np.float32]
+_SENTENCE_END, _SENTENCE_END_AFTER_CLOSE, _LABELS = 2, 4, 5
+_BEFORE, _AFTER = 20, 20  # characters in the window, excluding the current one
+_LEAD_INS = rules.LEAD_INS | frozenset(["z. B", "Z. B", "d. h", "D. h", "u. a", "U. a", "e. g", "i. e", "p. ex"])
 
 
-def build_sentence_splitter() -> bytes:
-    """Return the ONNX file; it is the same for every language."""
-    classes = _character_classes()
-    table = np.zeros((len(classes) + 2, len(_CLASSES)), np.float32)  # rows 0 and 1: padding, other characters
-    for index, character_class in enumerate(["other", *classes.values()], start=1):
-        table[index, _CLASSES.index(character_class)] = 1
-    weights, bias = _convolution_weights()
-    width = _CONTEXT_BEFORE + 1 + _CONTEXT_AFTER
+def build_sentence_splitter(language: str = "") -> bytes:
+    """Return the ONNX file for text in a language, such as "de", if it is known."""
+    characters = _characters()
+    table = np.zeros((len(characters) + 2, len(_FEATURES)), np.float32)  # rows 0 and 1: padding, other characters
+    table[1] = _features("\ue000", 0)
+    for index, character in enumerate(characters, start=2):
+        table[index] = _features(character, index)
+    detectors = _Detectors({character: table[index, 0] for index, character in enumerate(characters, start=2)})
+    _add_ends(detectors)
+    _add_abbreviations(detectors, base(language))
+    tensors = {
+        "table": table,
+        "weights": np.stack(detectors.weights).astype(np.float32),
+        "bias": np.array(detectors.bias, np.float32),
+        "votes": np.array(detectors.votes, np.float32).T[:, :, None].copy(),
+        "thresholds": np.array([0, -100, -1, -100, -1], np.float32),
+    }
     nodes = [
-        _node("Gather", ["table", "units"], "classes", {"axis": 0}),
-        _node("Transpose", ["classes"], "turned", {"perm": [0, 2, 1]}),
-        _node(
+        node("Gather", ["table", "units"], "classes", {"axis": 0}),
+        node("Transpose", ["classes"], "turned", {"perm": [0, 2, 1]}),
+        node(
             "Conv",
             ["turned", "weights", "bias"],
-            "said",
-            {"kernel_shape": [width], "pads": [_CONTEXT_BEFORE, _CONTEXT_AFTER]},
+            "detected",
+            {"kernel_shape": [_BEFORE + 1 + _AFTER], "pads": [_BEFORE, _AFTER]},
         ),
-        _node("Transpose", ["said"], "output", {"perm": [0, 2, 1]}),
+        node("Relu", ["detected"], "found", {}),
+        node("Conv", ["found", "votes", "thresholds"], "said", {"kernel_shape": [1], "pads": [0, 0]}),
+        node("Transpose", ["said"], "output", {"perm": [0, 2, 1]}),
     ]
-    tensors = {"table": table, "weights": weights, "bias": bias}
     graph = [
-        *(_bytes_field(1, node) for node in nodes),
-        _bytes_field(2, b"sentences"),
-        *(_bytes_field(5, _tensor(name, tensor)) for name, tensor in tensors.items()),
-        _bytes_field(11, _value("units", _INT64, ["B", "T"])),
-        _bytes_field(11, _value("features", _FLOAT, ["B", "T", 1])),
-        _bytes_field(12, _value("output", _FLOAT, ["B", "T", 5])),
+        *(bytes_field(1, one) for one in nodes),
+        bytes_field(2, b"sentences"),
+        *(bytes_field(5, tensor(name, weights)) for name, weights in tensors.items()),
+        bytes_field(11, value("units", INT64, ["B", "T"])),
+        bytes_field(11, value("features", FLOAT, ["B", "T", 1])),
+        bytes_field(12, value("output", FLOAT, ["B", "T", 5])),
     ]
-    return _model(b"".join(graph), _metadata(list(classes)))
+    return model(b"".join(graph), _metadata(characters))
 
 
-def _character_classes() -> dict[str, str]:
-    """Map characters to classes, including all letters of the basic plane."""
-    classes = {" ": "space"}
-    classes |= dict.fromkeys(ENDS, "end") | dict.fromkeys(ENDS_AT_ONCE, "end_at_once") | dict.fromkeys(CLOSES, "close")
-    for character in map(chr, range(0xD800)):
-        if character.islower():
-            classes[character] = "small"
-        elif character.isupper() or character.isdigit():
-            classes[character] = "capital"
-    return classes
+def _characters() -> list[str]:
+    """Return the known characters, including all letters and digits of the basic plane."""
+    first = sorted({*" ", *ENDS, *ENDS_AT_ONCE, *CLOSES, *rules.OPENING})
+    others = [one for one in map(chr, range(0xD800)) if one.islower() or one.isupper() or one.isdigit()]
+    return first + [one for one in others if one not in first]
 
 
-def _convolution_weights() -> tuple[Weights, Weights]:
-    """Return the convolution's weights and biases for the two labels that end a sentence."""
-    weights = np.zeros((5, len(_CLASSES), _CONTEXT_BEFORE + 1 + _CONTEXT_AFTER), np.float32)
-    bias = np.zeros(5, np.float32)
-    bias[[_WORD_END, _MULTIWORD_END]] = -100
+def _features(character: str, index: int) -> list[float]:
+    code = 0 if character == " " else index / 32
+    is_space = character == " "
+    flags = (
+        *(True, not is_space and character not in rules.OPENING, character.isalnum()),
+        *(character in ENDS, character in ENDS_AT_ONCE, is_space, character in CLOSES),
+        *(character.islower(), character.isupper(), character.isdigit(), character in "IVXЯ"),
+    )
+    return [code, code * code, *map(float, flags)]
 
-    def set_weight(label: int, offset: int, character_class: str, weight: float) -> None:
-        weights[label, _CLASSES.index(character_class), _CONTEXT_BEFORE + offset] = weight
 
-    for label, end in ((_SENTENCE_END, 0), (_SENTENCE_END_AFTER_CLOSE, -1)):
-        set_weight(label, end, "end", 1)
-        set_weight(label, end, "end_at_once", 3)
-        set_weight(label, 1, "space", 1)
-        set_weight(label, 2, "small", -1)
-        set_weight(label, 2, "space", -1)
-    # "end" and "space" add up to 2. An abbreviation or ordinal before the full stop subtracts at least 0.8: an
-    # isolated capital or digit (J. or 3.), and two characters (Mr. or 13.).
-    bias[_SENTENCE_END] = -1.25 - 0.4 - 0.3
-    for character_class in set(_CLASSES) - {"space"}:  # the start of the text then counts as a space
-        set_weight(_SENTENCE_END, -2, character_class, 0.4 if character_class != "capital" else 0.4 - 0.3)
-        set_weight(_SENTENCE_END, -3, character_class, 0.3)
-    set_weight(_SENTENCE_END, -1, "capital", -0.4)
-    set_weight(_SENTENCE_END, -1, "small", -0.3)
-    set_weight(_SENTENCE_END, 1, "close", -10)  # the sentence ends after the closing quote:
-    set_weight(_SENTENCE_END_AFTER_CLOSE, 0, "close", 4)  # requires 4 + 1 + 1 or 4 + 3
-    bias[_SENTENCE_END_AFTER_CLOSE] = -5.5
-    return weights, bias
+class _Detectors:
+    """Rows of the first convolution, and how each counts for the two labels that end a sentence."""
+
+    def __init__(self, codes: dict[str, float]) -> None:
+        self.codes = codes
+        self.weights: list[Weights] = []
+        self.bias: list[float] = []
+        self.votes: list[list[float]] = []
+
+    def add(
+        self,
+        vote: float,
+        required: dict[int, str],
+        forbidden: dict[int, str] | None = None,
+        words: dict[int, str] | None = None,
+        label: int = _SENTENCE_END,
+    ) -> None:
+        """Add a detector of required and forbidden features, and of strings, by offset from the current character."""
+        weights = np.zeros((len(_FEATURES), _BEFORE + 1 + _AFTER), np.float64)
+        bias = 1.0 - len(required)
+        for offset, feature in required.items():
+            weights[_FEATURES.index(feature), _BEFORE + offset] += 1
+        for offset, features in (forbidden or {}).items():
+            for feature in features.split():
+                weights[_FEATURES.index(feature), _BEFORE + offset] -= 1
+        for start, text in (words or {}).items():
+            for offset, character in enumerate(text, _BEFORE + start):
+                code = self.codes[character]
+                weights[:2, offset] += [2_048 * code, -1_024]
+                bias -= 1_024 * code * code
+        self.weights.append(weights.astype(np.float32))
+        self.bias.append(bias)
+        self.votes.append([vote if one == label else 0.0 for one in range(_LABELS)])
+
+
+def _add_ends(detectors: _Detectors) -> None:
+    after = {2: "small space"}
+    detectors.add(2, {0: "end", 1: "space"}, {**after, -1: "space"})
+    detectors.add(2, {0: "end", 1: "space", -1: "space"}, after)
+    detectors.add(20, {0: "end_at_once"}, {1: "close"})
+    detectors.add(2, {-1: "end", 0: "close", 1: "space"}, after, label=_SENTENCE_END_AFTER_CLOSE)
+    detectors.add(2, {-1: "end_at_once", 0: "close"}, label=_SENTENCE_END_AFTER_CLOSE)
+
+
+def _add_abbreviations(detectors: _Detectors, language: str) -> None:
+    stop = {0: "end", 1: "space"}
+    named = {**stop, 2: "upper"}
+    for word in sorted(_LEAD_INS):
+        detectors.add(-9, stop, {-len(word) - 1: "inside"}, {-len(word): f"{word}."})
+    for word in ("z", "Z"):
+        detectors.add(-9, stop, {-2: "inside"}, {-1: f"{word}. B."})
+    for word in sorted(rules.TITLES | rules.TITLES_OF.get(language, frozenset())):
+        detectors.add(-2, named, {-len(word) - 1: "inside"}, {-len(word): f"{word}."})
+    for word in sorted(rules.BEFORE_NUMBERS):
+        detectors.add(-2, {**stop, 2: "digit"}, {-len(word) - 1: "inside"}, {-len(word): f"{word}."})
+    for word in sorted(rules.OPENERS):
+        detectors.add(2, named, {2 + len(word): "word"}, {0: f". {word}"})
+    for digits in (1, 2, 3):  # of a list
+        detectors.add(-9, {**stop, **dict.fromkeys(range(-digits, 0), "digit")}, {-digits - 1: "any"}, {0: "."})
+    if language in rules.NOUNS_HAVE_CAPITALS:
+        for word in rules.MONTHS_AND_CENTURIES:
+            detectors.add(-9, {**stop, -1: "digit"}, {2 + len(word): "word"}, {0: f". {word}"})
+    _add_initials(detectors, language, {**named, -1: "upper"})
+
+
+def _add_initials(detectors: _Detectors, language: str, initial: dict[int, str]) -> None:
+    """A single capital at the start, after another initial or a title, or after a name."""
+    detectors.add(-2, initial, {-2: "any"}, {0: "."})
+    detectors.add(-2, {**initial, -2: "space"}, {-1: "numeral"}, {-3: ".", 0: "."})
+    if language not in rules.NOUNS_HAVE_CAPITALS:
+        _add_names(detectors, -2, initial, ".", "numeral")
+    stop = {0: "end", 1: "space", 2: "upper"}
+    _add_names(detectors, 2, stop, "St.", "")  # Main St. is not a title
+
+
+def _add_names(detectors: _Detectors, vote: float, required: dict[int, str], stop: str, excluded: str) -> None:
+    """Add detectors of names before an initial or before `stop`: a capital and lowercase letters."""
+    last = -2 if stop == "." else -len(stop)  # offset of the space behind the name, and of what is matched
+    words = {1 - len(stop): stop}
+    for letters in range(1, _BEFORE - 6):
+        name = {last - 1 - letters: "upper", **dict.fromkeys(range(last - letters, last), "small"), last: "space"}
+        around = {-1: excluded, last - 2 - letters: "inside"}
+        detectors.add(vote, {**required, **name}, around, words)
+    for word in sorted(rules.CAPITALISED):  # for another reason than that they are names
+        if len(word) > 1 and word[0].isupper() and word[1:].islower():
+            around = {-1: excluded, last - len(word) - 1: "inside"}
+            detectors.add(-vote, {**required, last: "space"}, around, {**words, last - len(word): word})
 
 
 def _metadata(characters: list[str]) -> dict[str, str]:
@@ -109,72 +188,3 @@ def _metadata(characters: list[str]) -> dict[str, str]:
         "config": json.dumps(config),
         "vocab": json.dumps(vocabulary, ensure_ascii=False),
     }
-
-
-# ONNX files are protocol buffers; this file needs only varint and length-delimited fields.
-
-
-def _varint(value: int) -> bytes:
-    low, rest = value & 0x7F, value >> 7
-    return bytes([low | 0x80]) + _varint(rest) if rest else bytes([low])
-
-
-def _integer_field(field: int, value: int) -> bytes:
-    return _varint(field << 3) + _varint(value)
-
-
-def _bytes_field(field: int, content: bytes) -> bytes:
-    return _varint(field << 3 | 2) + _varint(len(content)) + content
-
-
-def _string_fields(field: int, names: Iterable[str]) -> bytes:
-    return b"".join(_bytes_field(field, name.encode("utf-8")) for name in names)
-
-
-def _node(operation: str, inputs: list[str], output: str, attributes: dict[str, int | list[int]]) -> bytes:
-    content = (
-        _string_fields(1, inputs)
-        + _string_fields(2, [output])
-        + _string_fields(3, [output])
-        + _string_fields(4, [operation])
-    )
-    for name, value in attributes.items():
-        type_field = _integer_field(20, 2) if isinstance(value, int) else _integer_field(20, 7)
-        payload = (
-            _integer_field(3, value) if isinstance(value, int) else b"".join(_integer_field(8, one) for one in value)
-        )
-        content += _bytes_field(5, _string_fields(1, [name]) + payload + type_field)
-    return content
-
-
-def _tensor(name: str, tensor: Weights) -> bytes:
-    dimensions = b"".join(_integer_field(1, size) for size in tensor.shape)
-    return (
-        dimensions
-        + _integer_field(2, _FLOAT)
-        + _string_fields(8, [name])
-        + _bytes_field(9, tensor.astype("<f4").tobytes())
-    )
-
-
-def _value(name: str, element_type: int, dimensions: list[str | int]) -> bytes:
-    shape = b"".join(
-        _bytes_field(1, _integer_field(1, size) if isinstance(size, int) else _string_fields(2, [size]))
-        for size in dimensions
-    )
-    return _string_fields(1, [name]) + _bytes_field(
-        2, _bytes_field(1, _integer_field(1, element_type) + _bytes_field(2, shape))
-    )
-
-
-def _model(graph: bytes, metadata: dict[str, str]) -> bytes:
-    properties = b"".join(
-        _bytes_field(14, _string_fields(1, [key]) + _string_fields(2, [value])) for key, value in metadata.items()
-    )
-    return (
-        _integer_field(1, 8)
-        + _string_fields(2, ["heedful"])
-        + _bytes_field(7, graph)
-        + _bytes_field(8, _integer_field(2, 13))
-        + properties
-    )

@@ -17,20 +17,20 @@ def _words(text: str) -> frozenset[str]:
 
 
 # Before a name.
-_TITLES = _words(
+TITLES = _words(
     "Mr Mrs Ms Mx Messrs Dr Drs Prof Rev Fr Hon Pres Gov Sen Rep Gen Col Maj Capt Cpt Lt Sgt Cmdr St Ste Mt "
     "Hr Hrn Frl Mme Mmes Mlle Mlles Mgr Sr Sra Srta Sres Dra Dña Sto Sta Exmo Exma Sig Sigg Dott Avv Dhr Mevr Mw"
 )
-_TITLES_OF = {"fr": _words("M MM"), "es": _words("D"), "it": _words("S"), "ru": _words("ул им проф акад")}
+TITLES_OF = {"fr": _words("M MM"), "es": _words("D"), "it": _words("S"), "ru": _words("ул им проф акад")}
 # Before the rest of the sentence.
-_LEAD_INS = _words(
+LEAD_INS = _words(
     "vs cf viz approx ca incl excl e.g E.g i.e I.e "
     "z.B Z.B d.h D.h u.a U.a i.d.R bzw bspw vgl Vgl inkl exkl zzgl sog evtl ggf einschl "
     "p.ex P.ex c.-à-d p.ej P.ej bijv d.w.z t.ex bl.a f.eks tzn např напр"
 )
 _SPACED = re.compile(r"(?<!\w)(?:[zZ]\.\s?B|[dD]\.\s?h|[uU]\.\s?a|e\.\s?g|i\.\s?e|p\.\s?ex)$")
 # Before a number.
-_BEFORE_NUMBERS = _words(
+BEFORE_NUMBERS = _words(
     "No Nos Nr Nrn Nº nr č št p pp Fig Figs Abb Vol Bd Abs Kap Ch Sec Eq Ziff Tel "
     "Jan Feb Mar Apr Jun Jul Aug Sep Sept Oct Okt Nov Dec Dez"
 )
@@ -50,14 +50,16 @@ _LABELLED = _words(
     "Plan Vitamin Hepatitis Type Typ Group Gruppe Class Klasse Option Section Figure Table Appendix Team Room Part "
     "Teil Version Block Grade Level Model Line Linie Letter Buchstabe Buchstaben Point Punkt Haus Halle Gate"
 )
-_CAPITALISED = _LABELLED | OPENERS  # capitalised, but not because they are names
+CAPITALISED = _LABELLED | OPENERS  # capitalised, but not because they are names
 _PRONOUNS_AND_NUMERALS = _words("I V X Я")  # I, the pronoun, and Henry V
-_NOUNS_HAVE_CAPITALS = ("de", "lb")  # in these languages a capital does not indicate a name
+NOUNS_HAVE_CAPITALS = ("de", "lb")  # in these languages a capital does not indicate a name
 # German writes ordinals with a full stop. Czech, Danish, Finnish and others do too, but continue in lower case.
-_AFTER_ORDINAL = re.compile(
-    r"(?:Januar|Jänner|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember"
-    r"|Jahrhunderts?|Jahrtausends?|Weltkriege?s?|Jan\.|Feb\.|Aug\.|Sept\.|Okt\.|Nov\.|Dez\.|Jh\.)(?!\w)"
+MONTHS_AND_CENTURIES = (
+    *("Januar", "Jänner", "Februar", "März", "April", "Mai", "Juni", "Juli", "August", "September", "Oktober"),
+    *("November", "Dezember", "Jahrhundert", "Jahrhunderts", "Jahrtausend", "Jahrtausends", "Weltkrieg"),
+    *("Weltkriege", "Weltkrieges", "Weltkriegs", "Jan.", "Feb.", "Aug.", "Sept.", "Okt.", "Nov.", "Dez.", "Jh."),
 )
+_AFTER_ORDINAL = re.compile(rf"(?:{'|'.join(map(re.escape, MONTHS_AND_CENTURIES))})(?!\w)")
 _NEXT = re.compile(r"[^\w\s]*(\w+)")
 OPENING = "\"'“„‘‚«»([¿¡-–—"
 _LOOKED_AT = 40  # characters before and after
@@ -80,7 +82,7 @@ def is_abbreviation(text: str, stop: int, following: int, language: str) -> bool
         return False
     *previous, last = before.rsplit(maxsplit=1)
     word = last.lstrip(OPENING)
-    if word in _LEAD_INS or _SPACED.search(before) or (word in ("z", "Z") and after.startswith("B.")):
+    if word in LEAD_INS or _SPACED.search(before) or (word in ("z", "Z") and after.startswith("B.")):
         return True
     next_word = found[1] if (found := _NEXT.match(after)) else ""
     is_first = not previous or last[0] in OPENING
@@ -89,18 +91,18 @@ def is_abbreviation(text: str, stop: int, following: int, language: str) -> bool
         is_list_number = is_first and stop < _LOOKED_AT and len(word) <= _LONGEST_LIST_NUMBER
         return is_list_number or _is_ordinal(context)
     if next_word[:1].isdigit():
-        return word in _BEFORE_NUMBERS
+        return word in BEFORE_NUMBERS
     return next_word not in OPENERS and next_word[:1].isupper() and (_is_title(context) or _is_initial(context))
 
 
 def _is_ordinal(context: _Context) -> bool:
-    return context.language in _NOUNS_HAVE_CAPITALS and _AFTER_ORDINAL.match(context.after) is not None
+    return context.language in NOUNS_HAVE_CAPITALS and _AFTER_ORDINAL.match(context.after) is not None
 
 
 def _is_title(context: _Context) -> bool:
     if context.word == "St" and _ends_in_name(context.previous):  # Main St.
         return False
-    return context.word in _TITLES or context.word in _TITLES_OF.get(context.language, ())
+    return context.word in TITLES or context.word in TITLES_OF.get(context.language, ())
 
 
 def _is_initial(context: _Context) -> bool:
@@ -112,11 +114,11 @@ def _is_initial(context: _Context) -> bool:
         return True
     if word in _PRONOUNS_AND_NUMERALS:
         return False
-    is_name = _ends_in_name(previous) and context.language not in _NOUNS_HAVE_CAPITALS
+    is_name = _ends_in_name(previous) and context.language not in NOUNS_HAVE_CAPITALS
     return previous.endswith(".") or is_name
 
 
 def _ends_in_name(text: str) -> bool:
     """Return whether the last word seems to be a name: capitalised, and not for another reason."""
     word = text.split()[-1].lstrip(OPENING) if text else ""
-    return word[:1].isupper() and word[1:].islower() and word not in _CAPITALISED
+    return word[:1].isupper() and word[1:].islower() and word not in CAPITALISED

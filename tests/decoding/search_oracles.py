@@ -96,7 +96,7 @@ def plain_greedy(model: Transformer, source: list[int], limit: int, alpha: float
 
 
 def plain_beam(
-    model: Transformer, source: list[int], limit: int, beam: int, alpha: float, n_best: int = 1
+    model: Transformer, source: list[int], limit: int, beam: int, alpha: float
 ) -> tuple[list[Found], int]:
     """Return the result of beam search without its early termination, and the number of steps.
 
@@ -107,7 +107,7 @@ def plain_beam(
     steps = 0
     while live:
         ranked = sorted((found.score for found in ended), reverse=True)
-        if len(ended) >= beam and ranked[n_best - 1] >= normalised(live[0][1], steps, alpha):
+        if len(ended) >= beam and ranked[0] >= normalised(live[0][1], steps, alpha):
             break
         steps += 1
         extensions = []

@@ -172,7 +172,9 @@ class _Beams:
         sentence.finished.append(Hypothesis(ids, score, float(score / length_penalty(length, self.alpha))))
         ranked = sorted((hypothesis.score for hypothesis in sentence.finished), reverse=True)
         state.finished_B[row] = len(ranked)
-        if len(ranked) >= self.n_best:
+        if len(ranked) >= max(self.beam, self.n_best):
+            state.to_beat_B[row] = ranked[0]  # ends here for every n_best, so that each finds the same best
+        elif len(ranked) >= self.n_best:
             state.to_beat_B[row] = ranked[self.n_best - 1]
 
     def _over(self) -> npt.NDArray[np.bool_]:
@@ -194,7 +196,7 @@ class _BeamState:
     generated_B: Ints  # tokens of the live hypotheses
     limit_B: Ints
     finished_B: Ints  # number of finished hypotheses
-    to_beat_B: npt.NDArray[np.float64]  # score of the n-th best finished one; -∞ while there are fewer
+    to_beat_B: npt.NDArray[np.float64]  # score of the n-th best finished one, of the best once W have finished; or -∞
     score_BW: Floats  # log-probabilities; -∞: there is no such hypothesis
     last_BW: Ints  # newest token
     tokens_BWT: Ints  # all tokens, without the start token

@@ -35,6 +35,16 @@ _NAME_ERRORS = {
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 
 
+def real_path(path: Path) -> Path:
+    """Return the absolute path with a name, as the system finds it; only the last name may be a link.
+
+    `os.path.abspath` would take LINK/.. for the directory that contains LINK.
+    """
+    if path.name in ("", ".."):
+        return Path(os.path.realpath(path))
+    return Path(os.path.realpath(path.parent), path.name)
+
+
 def is_empty(directory: Path) -> bool:
     """Return whether `directory` is an empty directory, not a link to one."""
     return holds_only(directory, ())
@@ -58,7 +68,7 @@ def new_directory(
     exists at every moment. Otherwise raise UsageError: heedful replaces only what it wrote. `needed` is the size in
     bytes, if known; the message for a full disk contains it.
     """
-    final = Path(os.path.abspath(final))  # "." has no name
+    final = real_path(final)
     require_replaceable(final, replaces)
     with disk_errors(final, needed):
         final.parent.mkdir(parents=True, exist_ok=True)
@@ -106,7 +116,7 @@ def new_file(path: Path, needed: int | None = None) -> Iterator[Path]:
 
     A plain file there is replaced, and its permissions are kept.
     """
-    path = Path(os.path.abspath(path))
+    path = real_path(path)
     if path.is_symlink():
         raise UsageError(f"{path} is a symbolic link, which heedful does not replace. Pass the file itself.")
     if path.exists() and not path.is_file():  # renaming would replace a pipe or device

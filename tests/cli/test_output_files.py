@@ -39,6 +39,45 @@ def test_two_translations_into_one_file(model: Path, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [out]
 
 
+PROGRAM = """
+import os, sys
+os.close({closed})
+os.execv(sys.executable, [sys.executable, "-m", "heedful", *sys.argv[1:]])
+"""
+
+
+def run_without(closed: int, *arguments: str | Path) -> Outcome:
+    """Run the program with one of its standard streams closed."""
+    given = [sys.executable, "-c", PROGRAM.format(closed=closed), *map(str, arguments)]
+    done = subprocess.run(given, capture_output=True, text=True, timeout=600, stdin=subprocess.DEVNULL)
+    return Outcome(done.returncode, done.stdout, done.stderr)
+
+
+def test_closed_standard_streams(model: Path, tmp_path: Path) -> None:
+    """A closed input is empty, nothing is lost without messages, and output that cannot be written is an error."""
+    source = tmp_path / "source.txt"
+    source.write_text("a b\nb a\n")
+    assert run_without(0, "translate", model) == Outcome(0, "", "")
+    assert len(run_without(2, "translate", model, "--input", source).out.splitlines()) == 2
+    failed = run_without(1, "translate", model, "--input", source)
+    assert failed.code == 3
+    assert "heedful: output: Bad file descriptor." in failed.err
+    assert "Exception" not in failed.err
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command("translate", model, "--input", source), stdout=full, stderr=subprocess.PIPE)
+    assert (done.returncode, b"No space left" in done.stderr, b"Exception" in done.stderr) == (4, True, False)
+
+
+def test_score_reads_pipes(model: Path, tmp_path: Path) -> None:
+    """Each side is read once."""
+    side = tmp_path / "side.txt"
+    side.write_text("a b\nb a\n")
+    script = 'exec "$0" -m heedful score "$1" --source <(cat "$2") --target <(cat "$2")'
+    given = ["bash", "-c", script, sys.executable, str(model), str(side)]
+    done = subprocess.run(given, capture_output=True, text=True, timeout=600)
+    assert (done.returncode, len(done.stdout.splitlines())) == (0, 2)
+
+
 def test_standard_input_is_not_overwritten(model: Path, tmp_path: Path) -> None:
     both = tmp_path / "both.txt"
     both.write_text("a b\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import logging
+import os
 import shutil
 import subprocess
 import sys
@@ -100,6 +101,61 @@ def test_no_page_replaces_a_file_of_a_run_or_model(heedful: Program, own_run: Pa
     assert attention.read_text() == "heedful's"
     assert not inside.exists()
     assert heedful("export", own_run, "--to", "argos", "--out", own_run / "model" / "x.argosmodel").code == 2
+
+
+@pytest.mark.parametrize(
+    "name", ["model", "best", "checkpoints/step-00000099", "model/new", "attention.png", "log.jsonl"]
+)
+def test_no_model_replaces_a_part_of_another_run(heedful: Program, tiny_run: Path, own_run: Path, name: str) -> None:
+    before = {path: path.read_bytes() for path in own_run.rglob("*") if path.is_file()}
+    out = ("--out", own_run / name)
+    for arguments in (
+        ("average", tiny_run, "--last", "2", *out),
+        ("import", tiny_run, "--from", "marian", *out),
+        ("treebank", tiny_run, *out),
+        ("serve", tiny_run, "--suggestions", own_run / name),
+    ):
+        refused = heedful(*arguments)
+        assert (refused.code, "Choose another path." in refused.err) == (2, True)
+    assert {path: path.read_bytes() for path in own_run.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("name", ["model/new", "checkpoints", "checkpoints/new"])
+def test_no_run_starts_in_a_part_of_another(heedful: Program, corpus: dict[str, str], own_run: Path, name: str) -> None:
+    options = (*tasks.set_options({**tasks.TINY, "training.steps": 1}), "--out", own_run / name)
+    before = sorted(own_run.rglob("*"))
+    assert heedful("train", *tasks.file_options(corpus), *options).code == 2
+    assert sorted(own_run.rglob("*")) == before
+
+
+@pytest.mark.parametrize("weights", ["model.safetensors", "model.bin"])
+def test_no_output_replaces_a_file_of_an_exported_model(
+    heedful: Program, tiny_run: Path, tmp_path: Path, weights: str
+) -> None:
+    for name in (weights, "config.json"):
+        (tmp_path / name).write_text("exported")
+    assert heedful("translate", tiny_run, "--output", tmp_path / "config.json", stdin=b"a b\n").code == 2
+    assert (tmp_path / "config.json").read_text() == "exported"
+    assert heedful("translate", tiny_run, "--output", tmp_path / "new.txt", stdin=b"a b\n").code == 0
+
+
+def test_a_path_through_a_link_is_that_of_the_system(heedful: Program, tiny_run: Path, tmp_path: Path) -> None:
+    """LINK/.. is the parent of the linked directory, not of the link."""
+    (tmp_path / "far" / "below").mkdir(parents=True)
+    (tmp_path / "link").symlink_to("far/below")
+    (tmp_path / "out.txt").write_text("mine")
+    out = os.path.join(tmp_path, "link", "..", "out.txt")
+    assert heedful("translate", tiny_run, "--output", out, stdin=b"a b\n").code == 0
+    assert (tmp_path / "out.txt").read_text() == "mine"
+    assert (tmp_path / "far" / "out.txt").is_file()
+
+
+def test_an_edited_model_in_a_run_is_not_replaced(heedful: Program, own_run: Path) -> None:
+    average = ("average", own_run, "--last", "2", "--out", own_run / "mine")
+    assert heedful(*average).code == 0
+    (own_run / "mine" / "config.json").write_text("edited")
+    assert heedful(*average).code == 2
+    assert (own_run / "mine" / "config.json").read_text() == "edited"
 
 
 def test_a_page_beside_a_runs_own_files_may_be_written_twice(heedful: Program, own_run: Path) -> None:

@@ -95,9 +95,7 @@ def plain_greedy(model: Transformer, source: list[int], limit: int, alpha: float
     return Found(said, total, normalised(total, len(said), alpha))
 
 
-def plain_beam(
-    model: Transformer, source: list[int], limit: int, beam: int, alpha: float
-) -> tuple[list[Found], int]:
+def plain_beam(model: Transformer, source: list[int], limit: int, beam: int, alpha: float) -> tuple[list[Found], int]:
     """Return the result of beam search without its early termination, and the number of steps.
 
     It ends when no hypothesis is live, or when W have finished and no live one is ahead.

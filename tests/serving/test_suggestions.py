@@ -64,7 +64,10 @@ def test_a_file_is_continued_on_a_line_of_its_own(served: ServedModel, tmp_path:
     assert json.loads(path.read_text().split("\n")[1]) == GOOD
 
 
-@pytest.mark.parametrize("content", ["A man walks.\nA dog sleeps.\n", "A man", "[1]\n", '{"q": "a"}\nA man\n', "5"])
+OTHERS = ["A man walks.\nA dog sleeps.\n", '{"step": 1, "kind": "train"}\n', '{"q": "a", "answer": "b"}\n']
+
+
+@pytest.mark.parametrize("content", [*OTHERS, "A man", "[1]\n", '{"q": "a"}\nA man\n', "5"])
 def test_a_file_of_something_else_is_not_appended_to(tmp_path: Path, content: str) -> None:
     path = tmp_path / "train.en"
     path.write_text(content)
@@ -73,7 +76,7 @@ def test_a_file_of_something_else_is_not_appended_to(tmp_path: Path, content: st
     assert path.read_text() == content
 
 
-@pytest.mark.parametrize("content", ["", "\n", '{"q": "a"}\n', '{"q": "a"}', '{"q": "half\n', '{"q'])
+@pytest.mark.parametrize("content", ["", "\n", f"{json.dumps(GOOD)}\n", json.dumps(GOOD), '{"q": "half\n', '{"q'])
 def test_a_file_of_suggestions_is_continued(tmp_path: Path, content: str) -> None:
     path = tmp_path / "suggestions"
     path.write_text(content)

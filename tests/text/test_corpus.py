@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 
 import pytest
@@ -99,6 +100,13 @@ def test_missing_side(write_text, tmp_path):
     source = write_text("a.en", ["one"])
     with pytest.raises(CorpusError, match=re.escape(f"File {tmp_path / 'a.de'} does not exist.")):
         list(corpus([source], [tmp_path / "a.de"]).pairs())
+
+
+def test_a_pipe_is_refused(tmp_path):
+    """Only one of several readings would get its text."""
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(CorpusError, match=r"pipe is a pipe or a device, but training reads its text several times\."):
+        corpus([tmp_path / "pipe"], [tmp_path / "pipe"]).require_files()
 
 
 def test_no_text_at_all():

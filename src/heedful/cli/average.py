@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from heedful.atomic_files import require_replaceable
+from heedful.cli.output_file import require_not_in_a_model
 from heedful.errors import CheckpointError, UsageError
 from heedful.formatting import plural
 from heedful.storage.model_directory import is_model, write_model
@@ -23,9 +24,8 @@ def average(arguments: argparse.Namespace) -> None:
         )
     out = Path(arguments.out)
     run = RunDirectory(path)
+    require_not_in_a_model(out, "--out")
     require_replaceable(out, is_model)
-    if out.resolve() in (run.model.resolve(), run.best.resolve()):
-        raise UsageError(f"--out {out} is one of the run's own directories. Choose another directory.")
     steps = run.valid_steps(last)
     if len(steps) < last:
         raise CheckpointError(

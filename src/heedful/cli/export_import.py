@@ -62,6 +62,7 @@ def _in_languages(model: Model, codes: list[str] | None) -> Model:
 
 def import_model(arguments: argparse.Namespace) -> None:
     out = Path(arguments.out)
+    require_not_in_a_model(out, "--out")
     require_replaceable(out, is_model)
     write_model(out, read_marian(Path(arguments.path)))
     print(out)

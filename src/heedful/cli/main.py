@@ -85,7 +85,23 @@ class _Formatter(logging.Formatter):
         return f"{record.levelname.lower()}: {super().format(record)}"
 
 
+def _open_closed_streams() -> None:
+    """Open the standard streams that the caller has closed.
+
+    Otherwise the next file opened gets the stream's number, and with it the messages of libraries. Writing to a closed
+    standard output stays an error, so that no result is lost silently.
+    """
+    opened = (("stdin", "r", os.O_RDONLY), ("stdout", "w", os.O_RDONLY), ("stderr", "w", os.O_WRONLY))
+    for number, (name, mode, flags) in enumerate(opened):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, flags)  # the lowest number that is free
+            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
+    _open_closed_streams()
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Formatter())
     logging.basicConfig(handlers=[handler], level=logging.WARNING)
@@ -103,9 +119,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
     except BrokenPipeError:
         # The reader closed the pipe (`heedful translate … | head`): not an error.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
     except OSError as error:
         # An invalid path (too long, no permission) or a full disk.
+        try:
+            sys.stdout.flush()
+        except OSError:
+            _discard_output()
         code = MachineError.exit_code if error.errno in DISK_ERRORS else InputError.exit_code
         return _say(
             f"Cannot access {error.filename or 'the output'}: {cause(error)}. Check the path and its permissions.", code
@@ -117,6 +137,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "Out of memory. Lower the beam or decoding.batch_tokens, or split the input.", MachineError.exit_code
         )
     return 0
+
+
+def _discard_output() -> None:
+    """Drop what cannot be written, or Python reports the same error again at exit, with a code of its own."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _say(message: str, exit_code: int) -> int:

@@ -185,7 +185,7 @@ def _attend_options(parser: Parser) -> None:
     parser.add_argument(
         "--target", metavar="TEXT", help="show the attention for this translation (default: the model's own)"
     )
-    parser.add_argument("--sentence", type=int, metavar="N", help="show only sentence N of TEXT (default: all)")
+    parser.add_argument("--sentence", type=_whole, metavar="N", help="show only sentence N of TEXT (default: all)")
     parser.add_argument(
         "--out", required=True, metavar="FILE", help="output file: page.html, figure.png, figure.svg or data.json"
     )
@@ -204,7 +204,7 @@ def _serve_options(parser: Parser) -> None:
         help="address to listen on; 0.0.0.0 accepts connections from other machines (default: 127.0.0.1)",
     )
     parser.add_argument(
-        "--port", type=int, default=5000, help="port to listen on; 0 selects a free port (default: 5000)"
+        "--port", type=_whole, default=5000, help="port to listen on; 0 selects a free port (default: 5000)"
     )
     _engine_option(parser)
     _precision_option(parser)
@@ -228,7 +228,7 @@ def _serve_options(parser: Parser) -> None:
         "--api-keys", group=access, metavar="FILE", help="require an API key from FILE, which lists one key per line"
     )
     access.add_argument(
-        "--rate-limit", type=int, metavar="N", help="maximum requests per client per minute (default: no limit)"
+        "--rate-limit", type=_whole, metavar="N", help="maximum requests per client per minute (default: no limit)"
     )
     parser.add_argument(
         "--suggestions", metavar="FILE", help="accept suggested translations and append them to FILE as JSON Lines"

@@ -17,9 +17,7 @@ _TOGETHER = 1_000
 
 def score(arguments: argparse.Namespace) -> None:
     sides = Path(arguments.source), Path(arguments.target)
-    for _ in read_sides(*sides):
-        pass  # report bad files before printing anything
-    pairs = read_sides(*sides)
+    pairs = iter(list(read_sides(*sides)))  # report bad files before printing anything; a pipe can be read only once
     translator = load(arguments.model, checkpoint=arguments.checkpoint, device=arguments.device)
     total, tokens, done = 0.0, 0, 0
     while chunk := list(islice(pairs, _TOGETHER)):

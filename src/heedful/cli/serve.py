@@ -7,6 +7,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+from heedful.cli.output_file import require_not_in_a_model
 from heedful.decoding.projection_kernels import Precision
 from heedful.decoding.translator import Translator
 from heedful.engines.choice import Choice, Use
@@ -41,6 +42,8 @@ def serve(arguments: argparse.Namespace) -> None:
         trusted_proxies=proxies_from(arguments.trusted_proxy),
     )
     file = arguments.suggestions
+    if file:
+        require_not_in_a_model(Path(file), "--suggestions")
     suggestions = Suggestions(Path(file), limits.suggestions_bytes) if file else None
     with bind(arguments.host, arguments.port) as listener:
         translators, choice = _loaded(arguments.models, arguments.engine, arguments.precision)

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from heedful.atomic_files import new_directory, require_replaceable
+from heedful.cli.output_file import require_not_in_a_model
 from heedful.parsing.treebank import output_file_names, split_files, treebank_files, write_splits
 from heedful.storage.manifest import write_manifest
 from heedful.storage.ownership import may_replace
@@ -13,6 +14,7 @@ from heedful.storage.ownership import may_replace
 
 def treebank(arguments: argparse.Namespace) -> None:
     out = Path(arguments.out)
+    require_not_in_a_model(out, "--out")
     require_replaceable(out, _is_ours)
     splits = split_files(treebank_files(Path(arguments.treebank)))
     with new_directory(out, replaces=_is_ours) as directory:

@@ -21,7 +21,8 @@ from heedful.text.text_files import check_text
 ReadFields = Callable[[Request, Limits], Awaitable[Mapping[str, Any]]]
 _LONGEST_CODE = 35  # characters of a language code (RFC 5646, section 4.4.1)
 _LONGEST_LINE = 10**6  # bytes that are inspected
-_OWN_START = b'{"q": '  # of every suggestion
+_OWN_START = b'{"q": "'  # of every suggestion
+_OWN_KEYS = {"q", "s", "source", "target"}
 
 
 class Suggestions:
@@ -41,11 +42,11 @@ class Suggestions:
         """Raise UsageError for any other file, such as training text. A crash may have truncated the last line."""
         start = max(0, os.fstat(self.file).st_size - _LONGEST_LINE)
         last = os.pread(self.file, _LONGEST_LINE, start).rstrip().rpartition(b"\n")[2]
-        if last and not _is_object(last) and not _OWN_START.startswith(last[: len(_OWN_START)]):
+        if last and not _is_own(last):
             os.close(self.file)
             raise UsageError(
-                f"--suggestions {self.path} is not a suggestions file: its last line is not a JSON object. "
-                "Choose another file, or the name of a new one."
+                f"--suggestions {self.path} is not a suggestions file: its last line is not a JSON object with "
+                "q, s, source and target. Choose another file, or the name of a new one."
             )
 
     def _end_last_line(self) -> None:
@@ -78,11 +79,13 @@ class Suggestions:
         os.close(self.file)
 
 
-def _is_object(line: bytes) -> bool:
+def _is_own(line: bytes) -> bool:
+    """Return whether a line is a suggestion, or the beginning of one."""
     try:
-        return isinstance(json.loads(line), dict)
+        content = json.loads(line)
     except (ValueError, RecursionError):
-        return False
+        return _OWN_START.startswith(line[: len(_OWN_START)])
+    return isinstance(content, dict) and content.keys() == _OWN_KEYS
 
 
 def suggest_request(fields: Mapping[str, Any], limits: Limits) -> dict[str, str]:

@@ -10,6 +10,7 @@ WEIGHTS = "model.safetensors"
 TOKENIZER = "tokenizer.model"
 CONFIG = "config.json"
 MODEL_FILES = (CONFIG, TOKENIZER, WEIGHTS)
+CTRANSLATE2_WEIGHTS = "model.bin"
 
 # RUN
 RECIPE = "config.toml"
@@ -22,6 +23,7 @@ BEST = "best"
 AVERAGED = "model"
 TENSORBOARD = "tensorboard"
 ATTENTION_FIGURE, ATTENTION_PAGE = "attention.png", "attention.html"
+RUN_ENTRIES = (RECIPE, TOKENIZER, LOG, DATA, CHECKPOINTS, BEST, AVERAGED, TENSORBOARD, ATTENTION_FIGURE, ATTENTION_PAGE)
 
 # RUN/checkpoints/step-00001000
 OPTIMIZER = "optimizer.safetensors"

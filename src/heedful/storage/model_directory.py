@@ -21,7 +21,7 @@ from heedful.config import DataConfig, DecodingConfig, ModelConfig
 from heedful.data.store import Store
 from heedful.errors import ConfigError, InputError, ModelError, as_sentence, cause
 from heedful.model.transformer import Transformer
-from heedful.storage.file_names import CONFIG, MANIFEST, MODEL_FILES, TOKENIZER, WEIGHTS
+from heedful.storage.file_names import CONFIG, CTRANSLATE2_WEIGHTS, MANIFEST, MODEL_FILES, TOKENIZER, WEIGHTS
 from heedful.storage.manifest import MOST_JSON, verify_manifest, write_manifest
 from heedful.storage.ownership import may_replace
 from heedful.text.language_detection import LINES, profile
@@ -135,7 +135,7 @@ def _refuse_other_formats(directory: Path) -> None:
     """Raise ModelError for a model of another tool, and say what to pass instead."""
     if (directory / MANIFEST).exists():
         return
-    if (directory / "model.bin").is_file():
+    if (directory / CTRANSLATE2_WEIGHTS).is_file():
         raise ModelError(
             f"{directory} is a CTranslate2 model. heedful exports this format but does not read it. "
             "Pass the model or run that it was exported from."

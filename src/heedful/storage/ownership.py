@@ -13,9 +13,9 @@ import os
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from heedful.atomic_files import holds_only, is_empty, read_at_most, write_durably
+from heedful.atomic_files import holds_only, is_empty, read_at_most, real_path, write_durably
 from heedful.errors import InputError, UsageError
-from heedful.storage.file_names import MANIFEST, MARKER
+from heedful.storage.file_names import CTRANSLATE2_WEIGHTS, MANIFEST, MARKER, RUN_ENTRIES, WEIGHTS
 from heedful.storage.manifest import read_manifest, verify_manifest
 from heedful.version import __version__
 
@@ -54,7 +54,7 @@ def may_replace(directory: Path, names: Collection[str]) -> bool:
     """Return whether heedful wrote every file in this directory. Only then may a new version replace it."""
     if not holds_only(directory, {*names, MANIFEST}):
         return False
-    return _is_listed(directory, may_be_damaged=is_ours(directory.parent))
+    return _is_listed(directory, may_be_damaged=directory.name in RUN_ENTRIES and is_ours(directory.parent))
 
 
 def _is_listed(directory: Path, may_be_damaged: bool) -> bool:
@@ -66,6 +66,20 @@ def _is_listed(directory: Path, may_be_damaged: bool) -> bool:
     except InputError:
         return False
     return {path.name for path in directory.iterdir()} <= {*listed, MANIFEST}
+
+
+def require_outside_models(path: Path, option: str = "--out") -> None:
+    """Raise UsageError for a path in a model or checkpoint, for an entry of a run and for what is in one.
+
+    A model of another tool may get new files.
+    """
+    path = real_path(path)
+    is_others = any((path.parent / name).exists() for name in (WEIGHTS, CTRANSLATE2_WEIGHTS))
+    if (path.parent / MANIFEST).exists() or (is_others and os.path.lexists(path)):
+        raise UsageError(f"{option} {path} is inside {path.parent}, a model or checkpoint. Choose another path.")
+    run = next((one for one in path.parents if is_ours(one)), None)
+    if run is not None and path.relative_to(run).parts[0] in (MARKER, *RUN_ENTRIES):
+        raise UsageError(f"{option} {path} is one of the files that heedful wrote in {run}. Choose another path.")
 
 
 def require_no_links(paths: Iterable[Path]) -> None:

@@ -25,7 +25,7 @@ from heedful.storage import file_names
 from heedful.storage.file_names import CHECKPOINT_FILES, CONFIG, MANIFEST, MARKER, STORES, WEIGHTS
 from heedful.storage.manifest import verify_manifest
 from heedful.storage.model_directory import Model, TextFacts, is_model, read_model, read_tensors, with_weights
-from heedful.storage.ownership import is_ours, require_no_links
+from heedful.storage.ownership import is_ours, require_no_links, require_outside_models
 from heedful.text.tokenizer import Tokenizer
 
 log = logging.getLogger("heedful")
@@ -74,14 +74,13 @@ class RunDirectory:
 
     def entries(self) -> tuple[Path, ...]:
         """Return every path that heedful writes directly below a run."""
-        own = (self.config, self.tokenizer, self.log, self.data, self.checkpoints, self.best, self.model)
-        views = (file_names.TENSORBOARD, file_names.ATTENTION_FIGURE, file_names.ATTENTION_PAGE)
-        return (*own, *(self.path / name for name in views))
+        return tuple(self.path / name for name in file_names.RUN_ENTRIES)
 
     def require_own(self) -> None:
         """Raise UsageError unless the directory is a heedful run, or a new run would overwrite nothing in it."""
         if self.path.exists() and not self.path.is_dir():
             raise UsageError(f"--out {self.path} is a file. Pass the name of a new or existing directory.")
+        require_outside_models(self.path)
         stored = self.checkpoints.glob("step-*") if not self.checkpoints.is_symlink() else ()
         if is_ours(self.path):
             require_no_links([*self.entries(), *stored])

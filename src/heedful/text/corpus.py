@@ -69,8 +69,13 @@ class Corpus:
                 yield from read_sides(source, target)
 
     def require_files(self) -> None:
-        """Raise for a missing file before any work is done."""
+        """Raise before any work is done for a missing file, and for a pipe, which a second reading finds empty."""
         for path in self.files():
+            if path.is_fifo() or path.is_char_device():
+                raise CorpusError(
+                    f"{path} is a pipe or a device, but training reads its text several times. "
+                    "Write the text to a file first."
+                )
             next(read_lines(path), None)
 
     def count(self) -> int:

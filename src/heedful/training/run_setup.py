@@ -74,6 +74,7 @@ def begin(
     threads = settings.get("training", {}).get("threads", 0) or cores()
     train, valid = corpora(settings)
     train.require_files()
+    valid.require_files()
     valid.count()  # small, so its errors are reported before the training text is read
     if isinstance(valid, HeldOut):
         _print_held_out(valid, train, print_status)

@@ -13,11 +13,13 @@ from heedful.errors import UsageError
 from heedful.evaluation.exact_match import ExactMatch, exact_match, exact_match_by_label
 from heedful.evaluation.sacrebleu_scores import bleu, chrf
 from heedful.formatting import plural, shell_command
+from heedful.inspection.inspector import Inspector
 from heedful.recipes import Settings
 from heedful.storage.file_names import ATTENTION_FIGURE, ATTENTION_PAGE
 from heedful.storage.run_directory import RunDirectory
 from heedful.training.run import train_settings
-from heedful.views.attention_page import AttendedSentence, write_attention_page
+from heedful.views.app_page import write_app_page
+from heedful.views.attended_sentence import attended
 from heedful.views.cross_attention_figure import draw_cross_attention, require_matplotlib
 
 TEST_PAIRS = 1_000
@@ -94,12 +96,13 @@ def _for_picture(pairs: list[grammar.SentencePair]) -> str:
 
 
 def _pictures(translator: Translator, text: str, out: Path) -> Iterator[str]:
-    translation = translator.translate(text, attention=True, split=False)
-    attention = translation.attention
+    inspector = Inspector(translator)
+    sentences = attended(inspector, text, sentence=1)[:1]
+    attention = sentences[0].attention
     assert attention is not None  # requested above
     picture, page = out / ATTENTION_FIGURE, out / ATTENTION_PAGE
     draw_cross_attention(attention, picture)
-    write_attention_page([AttendedSentence(text, translation.text, attention, "English", "German")], page)
+    write_app_page(inspector, sentences, page)
     yield ""
     yield f"Cross-attention of one translation: {picture}"
     yield f"Attention of every head in every layer, as a web page: {page}"

@@ -3,14 +3,55 @@
 from __future__ import annotations
 
 import shutil
+import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import uvicorn
+
+from heedful.decoding.translator import Translator
+from heedful.serving.app import create_app
+from heedful.serving.limits import Limits
+from heedful.serving.served_model import ServedModel
+from heedful.serving.service import TranslationService
+from heedful.storage.model_directory import Model
 
 Open = Callable[[Path | str], Any]
 OURS = ("file:", "http://127.0.0.1:", "data:")
+
+
+class Server:
+    """A server in a thread."""
+
+    def __init__(self, models: list[ServedModel], limits: Limits) -> None:
+        app = create_app(TranslationService(models, limits))
+        self.server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical"))
+        self.thread = threading.Thread(target=self.server.run)
+        self.thread.start()
+        while not self.server.started:
+            time.sleep(0.01)
+        self.address = f"http://127.0.0.1:{self.server.servers[0].sockets[0].getsockname()[1]}/"
+
+    def close(self) -> None:
+        self.server.should_exit = True
+        self.thread.join()
+
+
+@pytest.fixture(scope="session")
+def inspected(random_model: Callable[..., Model]) -> Translator:
+    """The translator behind `inspected_site`."""
+    return Translator(random_model())
+
+
+@pytest.fixture
+def inspected_site(inspected: Translator) -> Iterator[str]:
+    """The address of a server with a random en → de model, N = 2, h = 3."""
+    server = Server([ServedModel(inspected)], Limits(attended=20))
+    yield server.address
+    server.close()
 
 
 @pytest.fixture(scope="session")

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from heedful.decoding.translator import Attention
-from heedful.views.attention_page import AttendedSentence, write_attention_page
+from heedful.decoding.translator import Attention, Translator
+from heedful.inspection.inspector import Inspector
+from heedful.views.app_page import write_app_page
+from heedful.views.attended_sentence import AttendedSentence
 
 pytestmark = pytest.mark.browser
 
@@ -25,10 +29,28 @@ def attention() -> Attention:
     return Attention(SOURCE, TARGET, torch.full((N, H, 4, 4), 0.25), torch.eye(3).expand(N, H, 3, 3), cross)
 
 
+Write = Callable[..., Path]
+
+
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    write_attention_page([AttendedSentence("the hat", "der Hut", attention(), "en", "de")], tmp_path / "page.html")
-    return tmp_path / "page.html"
+def write(inspected: Translator, tmp_path: Path) -> Write:
+    """`write((source, target, attention), …)` writes a page with this attention."""
+    inspector = Inspector(inspected)
+
+    def written(*pairs: tuple[str, str, Attention]) -> Path:
+        sentences = [
+            AttendedSentence(source, target, replace(inspector.inspect([7, 8, 9, 3], [11, 12, 3]), attention=found))
+            for source, target, found in pairs
+        ]
+        write_app_page(inspector, sentences, tmp_path / "page.html")
+        return tmp_path / "page.html"
+
+    return written
+
+
+@pytest.fixture
+def path(write: Write) -> Path:
+    return write(("the hat", "der Hut", attention()))
 
 
 def labels(page: Any, which: str) -> list[str]:
@@ -36,11 +58,17 @@ def labels(page: Any, which: str) -> list[str]:
     return texts
 
 
+def spaced(tokens: list[str]) -> list[str]:
+    """The tokens as the page writes them."""
+    return [token.replace("▁", "␣") for token in tokens]
+
+
 def test_every_head_has_a_matrix(open_page: Any, path: Path) -> None:
     page = open_page(path)
-    assert page.locator("#grid button").count() == N * (H + 1)
-    assert page.locator("#grid button[aria-pressed=true]").count() == 1
-    assert "the hat" in page.locator("#pair").text_content()
+    assert page.locator("#grid .thumb").count() == N * (H + 1)
+    assert page.locator("#grid .thumb[aria-pressed=true]").count() == 1
+    assert page.locator("#pair-source").input_value() == "the hat"
+    assert page.locator("#pair-target").input_value() == "der Hut"
     assert labels(page, "row") == ["der", "Hut", "</s>"]
     assert labels(page, "column") == ["the", "hat", "</s>"]
 
@@ -78,12 +106,12 @@ def test_word_weights_are_sums_of_token_weights(open_page: Any, path: Path) -> N
 
 def test_attention_type_and_unit_can_be_switched(open_page: Any, path: Path) -> None:
     page = open_page(path)
-    page.get_by_label("encoder self-attention").check()
-    page.get_by_label("tokens").check()
-    assert labels(page, "row") == labels(page, "column") == SOURCE
-    page.get_by_label("decoder self-attention").check()
-    assert labels(page, "row") == TARGET
-    assert labels(page, "column") == ["<s>", "▁der", "▁Hut"]  # what each position reads
+    page.get_by_role("radio", name="encoder self-attention").check()
+    page.get_by_role("radio", name="tokens").check()
+    assert labels(page, "row") == labels(page, "column") == spaced(SOURCE)
+    page.get_by_role("radio", name="decoder self-attention").check()
+    assert labels(page, "row") == spaced(TARGET)
+    assert labels(page, "column") == spaced(["<s>", "▁der", "▁Hut"])  # what each position reads
     assert "masked" in page.locator("#about").text_content()
 
 
@@ -95,17 +123,15 @@ def test_attended_words_are_listed(open_page: Any, path: Path) -> None:
     assert page.locator("#reading").text_content().startswith("“hat” is attended to by: der 1.00")
 
 
-def test_sentence_is_selected(open_page: Any, path: Path, tmp_path: Path) -> None:
+def test_sentence_is_selected(open_page: Any, path: Path, write: Write) -> None:
     assert not open_page(path).locator("#sentence").is_visible()  # there is only one
     other = attention()._replace(source=["▁a", "▁ca", "p", "</s>"])
-    sentences = [AttendedSentence("the hat", "der Hut", attention()), AttendedSentence("a cap", "die Kappe", other)]
-    write_attention_page(sentences, tmp_path / "two.html")
-    page = open_page(tmp_path / "two.html", "#cross/words/1/2")
+    page = open_page(write(("the hat", "der Hut", attention()), ("a cap", "die Kappe", other)), "?two#cross/words/1/2")
     assert page.locator("#sentence option").all_text_contents() == ["1. the hat", "2. a cap"]
     assert labels(page, "column") == ["the", "hat", "</s>"]
     page.locator("#sentence").select_option("2")
     assert labels(page, "column") == ["a", "cap", "</s>"]
-    assert "die Kappe" in page.locator("#pair").text_content()
+    assert page.locator("#pair-target").input_value() == "die Kappe"
     assert page.url.endswith("#cross/words/1/2")  # the same head of another sentence
 
 
@@ -115,14 +141,17 @@ def test_sentence_is_selected(open_page: Any, path: Path, tmp_path: Path) -> Non
 def test_invalid_url_fragment_shows_the_default_view(open_page: Any, path: Path, address: str) -> None:
     page = open_page(path, address)
     assert page.locator("#lines .unit").count() > 0
-    assert page.locator("#grid button[aria-pressed=true]").count() == 1
+    assert page.locator("#grid .thumb[aria-pressed=true]").count() == 1
 
 
-def test_text_is_never_executed_as_script(open_page: Any, tmp_path: Path) -> None:
+def test_text_is_never_executed_as_script(open_page: Any, write: Write) -> None:
     text = "</script><img src=x onerror=document.title='run'><script>document.title='run'</script>"
     tokens = attention()._replace(source=["▁the", text, "t", "</s>"])
-    write_attention_page([AttendedSentence(text, text, tokens)], tmp_path / "page.html")
-    page = open_page(tmp_path / "page.html")
+    page = open_page(write((text, text, tokens)))
     assert page.title() == f"Attention: {text}"
+    for panel in ("steps", "beam", "next", "why"):
+        page.evaluate(f"location.hash = 'inside/{panel}'")
+        page.wait_for_function(f"!document.getElementById('panel-{panel}').hidden")
     assert page.locator("img").count() == 0
-    assert text in page.locator("#pair").text_content()
+    assert page.locator("#pair-source").input_value() == text
+    assert page.title() == f"Inside: {text}"

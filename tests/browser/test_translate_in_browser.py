@@ -2,51 +2,37 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-import uvicorn
 
+from conftest import Server
 from fake_engine import UppercaseEngine
 from heedful.decoding.translator import Translator
-from heedful.serving.app import create_app
 from heedful.serving.limits import Limits
 from heedful.serving.served_model import ServedModel
-from heedful.serving.service import TranslationService
 from heedful.storage.model_directory import Model
 from heedful.text.language_detection import profile
 
 pytestmark = pytest.mark.browser
 
 
-class Site:
-    """Serves en ↔ de in a thread; `engine` may be made to fail."""
+class Site(Server):
+    """Serves en ↔ de; `engine` may be made to fail."""
 
     def __init__(self, models: list[ServedModel]) -> None:
         self.engine = UppercaseEngine(models[0].translator.model.tokenizer)
         for one in models:
             one.engine = self
-        app = create_app(TranslationService(models, Limits(characters=200)))
-        self.server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical"))
-        self.thread = threading.Thread(target=self.server.run)
-        self.thread.start()
-        while not self.server.started:
-            time.sleep(0.01)
-        self.address = f"http://127.0.0.1:{self.server.servers[0].sockets[0].getsockname()[1]}/"
+        super().__init__(models, Limits(characters=200))
 
     def search(self, sources: list[list[int]], n_best: int) -> list[list[list[int]]]:
         if "fail" in [self.engine.tokenizer.decode(source[:-1]) for source in sources]:
             raise ValueError("broken")
         return self.engine.search(sources, n_best)
-
-    def close(self) -> None:
-        self.server.should_exit = True
-        self.thread.join()
 
 
 @pytest.fixture
@@ -92,7 +78,7 @@ def test_detected_language_is_shown(open_page: Any, site: Site) -> None:
     page.get_by_label("Text", exact=True).fill("der Hund und die Katze")
     page.get_by_label("to", exact=True).select_option("en")
     translation(page, "DER HUND UND DIE KATZE")
-    assert page.locator("#detected").text_content().startswith("German, ")
+    assert "German" in page.locator("#detected").text_content()
     assert "source=de&target=en" in page.locator("#attend").get_attribute("href")  # the language that was found
 
 
@@ -190,17 +176,65 @@ def test_text_is_not_interpreted_as_html(open_page: Any, site: Site) -> None:
     assert page.locator("#translation b").count() == 0
 
 
-def test_attention_link_opens_a_new_page(open_page: Any, site: Site) -> None:
+def test_attention_link_shows_the_same_sentence(open_page: Any, site: Site) -> None:
     page = open_page(site.address)
     page.get_by_label("Text", exact=True).fill("ba & bo")
     translation(page, "BA & BO")
-    with page.expect_popup() as opened:
-        page.get_by_role("link", name="show attention").click()
-    asked = parse_qs(urlsplit(opened.value.url).query)
-    assert asked == {"q": ["ba & bo"], "source": ["en"], "target": ["de"]}
+    page.get_by_role("link", name="show attention").click()
+    page.wait_for_selector("#attend-view:not([hidden])")
     for _ in range(2):
-        assert opened.value.locator("h1").text_content() == "Attention of every head"
-        opened.value.reload()
+        asked = parse_qs(urlsplit(page.url).query)
+        assert urlsplit(page.url).path == "/attend"
+        assert asked == {"q": ["ba & bo"], "source": ["en"], "target": ["de"]}
+        assert page.locator("h1").text_content() == "Attention of every head"
+        page.reload()
+    page.go_back()
+    translation(page, "BA & BO")
+    assert page.locator("h1").text_content() == "Translate"
+
+
+def test_examples_on_an_empty_page(open_page: Any, site: Site) -> None:
+    page = open_page(site.address)
+    page.get_by_role("button", name="The old man").click()
+    translation(page, "THE OLD MAN IS LOOKING FOR HIS RED HAT.")
+    assert not page.locator("#examples").is_visible()
+    page.get_by_role("button", name="clear").click()
+    translation(page, "")
+    assert page.locator("#examples").is_visible()
+    assert page.get_by_role("button", name="clear").is_disabled()
+    page.get_by_label("from").select_option("de")
+    assert page.get_by_role("button", name="Der alte Mann").is_visible()
+
+
+def test_swap_says_why_it_is_disabled(open_page: Any, site: Site) -> None:
+    page = open_page(site.address)
+    assert page.locator("#swap-note").text_content() == ""
+    page.get_by_label("from").select_option("auto")
+    assert page.get_by_label("swap languages").is_disabled()
+    assert page.locator("#swap-note").text_content() == "To swap, choose the source language."
+
+
+def test_differences_between_alternatives_are_marked(open_page: Any, site: Site) -> None:
+    page = open_page(site.address)
+    page.get_by_label("Text", exact=True).fill("a b")
+    translation(page, "A B")
+    assert page.locator("#alternatives li").all_text_contents() == ["A B!", "A B!!"]
+    assert page.locator("#alternatives mark").all_text_contents() == ["B!", "B!!"]
+
+
+@pytest.mark.parametrize(
+    ("confidence", "said"),
+    [
+        (98.2, "German (detected)"),
+        (80.4, "probably German (80%)"),
+        (51.0, "perhaps German (51%); choose the language if that is wrong"),
+        (0.0, "language unknown; read as German"),
+    ],
+)
+def test_wording_of_a_detected_language(open_page: Any, site: Site, confidence: float, said: str) -> None:
+    page = open_page(site.address)
+    found = page.evaluate(f"detection({{language: 'de', confidence: {confidence}}})")
+    assert found == said
 
 
 def test_narrow_window_has_one_column(open_page: Any, site: Site) -> None:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
 
+import heedful
 from heedful.config import BOS, EOS
+from heedful.inspection.step_by_step import step_by_step
+from heedful.inspection.switched_heads import KINDS, Head
 from heedful.inspection.trace import Trace, decode_steps, embed, encode_steps, trace
 from heedful.model.transformer import Transformer
 from heedful.storage.model_directory import Model
 
+SOURCES = Path(heedful.__file__).parent.parent
 SOURCE, TARGET = [7, 8, 9, 10, EOS], [BOS, 11, 12]
 
 
@@ -81,3 +86,32 @@ def test_hidden_source_values(model: Transformer, steps: Trace) -> None:
     torch.testing.assert_close(hidden.weights_HTS, plain.weights_HTS)
     expected = plain.heads_HTK - plain.weights_HTS[:, :, 1:2] * plain.v_HSK[:, 1:2]
     torch.testing.assert_close(hidden.heads_HTK, expected)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@torch.no_grad()
+def test_each_step_names_the_line_that_computes_it(model: Transformer, steps: Trace, kind: str) -> None:
+    tokens = {"source": [*"abcd", "</s>"], "target": ["x", "y", "</s>"]}
+    found = step_by_step(steps, Head(kind, 1, 2), 1, tokens, lambda ids: [str(one) for one in ids])
+    assert len(found) == (17 if kind == "encoder" else 19)
+    for step in found:
+        file, line, text = step.code
+        assert (SOURCES / file).read_text(encoding="utf-8").splitlines()[line - 1].strip() == text
+
+
+@torch.no_grad()
+def test_steps_have_the_values_of_their_position(model: Transformer, steps: Trace) -> None:
+    tokens = {"source": [*"abcd", "</s>"], "target": ["x", "y", "</s>"]}
+    found = {
+        step.name: step
+        for step in step_by_step(steps, Head("cross", 1, 2), 1, tokens, lambda ids: [str(one) for one in ids])
+    }
+    cross = steps.decoder[1].cross_attention
+    assert cross is not None
+    assert found["Weights"].values == pytest.approx(cross.weights_HTS[2, 1].tolist(), rel=1e-4)
+    assert found["Weights"].labels == tokens["source"]
+    assert found["Keys"].shape == f"3 × 5 × {model.config.d_k}"
+    assert found["Output of the layer"].values == pytest.approx(steps.decoder[1].output_TD[1].tolist(), rel=1e-4)
+    assert found["Probabilities"].values == pytest.approx(
+        sorted(steps.logits_TV[1].softmax(dim=-1).tolist(), reverse=True)[:12], rel=1e-3
+    )

@@ -261,7 +261,7 @@ def test_attention_page_offers_all_sentences_and_shows_one(attending: TestClient
         ({"q": "ba " * 200}, "the limit is 20. Send a shorter sentence."),
         ({"sentence": 2}, "sentence = 2 is out of range: q has 1 sentence, counted from 1."),
         ({"sentence": 0}, "sentence = 0 is out of range"),
-        ({"sentence": "x"}, 'sentence must be an integer of at least 1, not "x".'),
+        ({"sentence": "x"}, 'sentence must be a non-negative integer, not "x".'),
         ({"target": "xx"}, "xx is not supported"),
     ],
 )

@@ -8,9 +8,12 @@ from pathlib import Path
 from heedful.cli.output_file import require_not_in_a_model
 from heedful.engines.load import load
 from heedful.errors import UsageError
+from heedful.inspection.inspector import Inspector
+from heedful.views.app_page import write_app_page
+from heedful.views.attended_sentence import AttendedSentence, attended
 from heedful.views.attention_heads_figure import draw_heads
-from heedful.views.attention_page import AttendedSentence, attended, write_attention_data, write_attention_page
 from heedful.views.cross_attention_figure import require_matplotlib
+from heedful.views.sentence_data import write_attention_data
 
 _KINDS = (".html", ".png", ".svg", ".json")
 
@@ -22,12 +25,12 @@ def attend(arguments: argparse.Namespace) -> None:
     require_not_in_a_model(out, "--out")
     if out.suffix in (".png", ".svg"):
         require_matplotlib()  # fail early
-    translator = load(arguments.model)
-    sentences = attended(translator, arguments.text, arguments.target, sentence=arguments.sentence)
+    inspector = Inspector(load(arguments.model))
+    sentences = attended(inspector, arguments.text, arguments.target, sentence=arguments.sentence)
     if arguments.sentence is not None:
         sentences = [sentences[arguments.sentence - 1]]
     if out.suffix == ".html":
-        write_attention_page(sentences, out)
+        write_app_page(inspector, sentences, out)
         print(out)
     elif out.suffix == ".json":
         write_attention_data(sentences, out)

@@ -213,19 +213,19 @@ class Translator:
         """Return the attention weights of a sentence pair, given as token ids with the end token."""
         source_1S = torch.tensor([source], device=self.device)
         target_1T = torch.tensor([[BOS, *target[:-1]]], device=self.device)
-        with self._computing():
+        with self.computing():
             weights: AttentionWeights = self.model.transformer.attention_weights(source_1S, target_1T)
         names = self.model.tokenizer.tokens
         return Attention(names(source), names(target), *(w[:, 0].cpu() for w in weights))
 
     def _score_batch(self, pairs: list[tuple[list[int], list[int]]]) -> list[PairScore]:
         sources, targets = [source for source, _ in pairs], [target for _, target in pairs]
-        with self._computing():
+        with self.computing():
             totals = log_likelihoods(self.model.transformer, assemble(sources, targets, lines=()).to(self.device))
         return list(map(PairScore, totals, map(len, targets)))
 
     @contextmanager
-    def _computing(self) -> Iterator[None]:
+    def computing(self) -> Iterator[None]:
         """Compute with torch, on one thread if another engine searches: its threads may be spinning."""
         with torch.inference_mode(), preserved_torch_state():
             if self.searcher.name != OwnSearcher.name:

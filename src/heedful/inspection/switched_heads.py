@@ -52,6 +52,11 @@ def _layers(kind: str, config: ModelConfig) -> int:
     return config.N if kind == "encoder" else config.decoder_layers
 
 
+def layers_of(kind: str, config: ModelConfig) -> int:
+    """Return the number of layers with this kind of attention."""
+    return config.N if kind == "encoder" else config.decoder_layers
+
+
 def without_heads(model: Transformer, off: Collection[Head]) -> Transformer:
     """Return a model in which these heads contribute nothing. All other weights are shared with `model`.
 

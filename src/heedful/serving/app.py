@@ -1,20 +1,19 @@
 """The LibreTranslate-compatible HTTP API and the web app.
 
-POST /translate · POST /detect · GET /languages · /health · /frontend/settings · /metrics · / · /attend
-Files, suggestions and the API description have their own modules.
+POST /translate · POST /detect · GET /languages · /health · /frontend/settings · /metrics
+The web app, files, suggestions and the API description have their own modules.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, Request
-from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect
@@ -28,20 +27,18 @@ from heedful.serving.batcher import OverloadError
 from heedful.serving.disconnects import until_disconnected
 from heedful.serving.file_routes import add_file_routes
 from heedful.serving.head_requests import HeadMiddleware
-from heedful.serving.limits import Limits
+from heedful.serving.inspection_routes import add_inspection_routes
 from heedful.serving.metrics import Metrics, TimingMiddleware
-from heedful.serving.request_body import read_body, read_fields, request_fields
+from heedful.serving.request_handling import checked_fields
 from heedful.serving.request_log import RequestLog
-from heedful.serving.requests import RequestError, detect_request, sentence_number, translate_request
-from heedful.serving.security_headers import SECURITY_HEADERS, content_policy, html_page
+from heedful.serving.requests import RequestError, detect_request, translate_request
+from heedful.serving.security_headers import SECURITY_HEADERS
 from heedful.serving.service import TranslationService
 from heedful.serving.suggestions import Suggestions, add_suggestion_routes
 from heedful.serving.swagger import add_spec_routes
 from heedful.version import __version__
-from heedful.views.attention_page import attention_template
 
 _TEXT_THREADS = 2  # for parsing, segmentation and language detection
-_PAGE = Path(__file__).parent / "page"
 _CLIENT_DISCONNECTED = 499  # for the metrics: the client closed the connection before the response
 
 
@@ -65,10 +62,10 @@ def create_app(
     app.state.access = access
     metrics = Metrics(service.batcher)
     _add_translation(app, service, metrics)
-    _add_pages(app)
+    add_inspection_routes(app, service)
     _add_facts(app, service, metrics, access, suggestions is not None)
     add_file_routes(app, service)
-    add_suggestion_routes(app, suggestions, service.limits, _fields)
+    add_suggestion_routes(app, suggestions, service.limits, checked_fields)
     add_spec_routes(app)
     _add_errors(app)
     _add_middleware(app, metrics, access, request_log)
@@ -104,40 +101,19 @@ def _add_middleware(app: FastAPI, metrics: Metrics, access: Access, request_log:
 
 def _add_translation(app: FastAPI, service: TranslationService, metrics: Metrics) -> None:
     limits = service.limits
-    attention_policy = content_policy(attention_template())
 
     @app.post(
         "/translate", openapi_extra=openapi_schema.body(openapi_schema.TRANSLATE), responses=openapi_schema.ERRORS
     )
     async def translate(request: Request) -> Response:
-        wanted = translate_request(await _fields(request, limits), limits)
+        wanted = translate_request(await checked_fields(request, limits), limits)
         metrics.characters.inc(sum(map(len, wanted.texts)))
         return JSONResponse(await until_disconnected(request, service.translate(wanted)))
 
     @app.post("/detect", openapi_extra=openapi_schema.body(openapi_schema.DETECT), responses=openapi_schema.ERRORS)
     async def detect(request: Request) -> JSONResponse:
-        text = detect_request(await _fields(request, limits), limits)
+        text = detect_request(await checked_fields(request, limits), limits)
         return JSONResponse(await asyncio.to_thread(service.detect, text))
-
-    @app.get(
-        "/attend",
-        openapi_extra=openapi_schema.query(openapi_schema.ATTEND),
-        responses=openapi_schema.ERRORS,
-        response_class=HTMLResponse,
-    )
-    async def attend(request: Request) -> Response:
-        fields = await _query_fields(request, limits)
-        wanted, sentence = translate_request(fields, limits), sentence_number(fields)
-        return html_page(await until_disconnected(request, service.attend(wanted, sentence)), attention_policy)
-
-
-def _add_pages(app: FastAPI) -> None:
-    page = _page()
-    policy = content_policy(page)
-
-    @app.get("/", response_class=HTMLResponse)
-    async def front() -> HTMLResponse:
-        return html_page(page, policy)
 
 
 def _add_facts(
@@ -161,12 +137,6 @@ def _add_facts(
         if not access.is_local(request.scope) and not access.has_key(request.headers, request.query_params):
             raise RequestError("/metrics is available only to clients on this machine or with an API key.", 403)
         return Response(metrics.page(), media_type=metrics.content_type)
-
-
-def _page() -> str:
-    """Return the web app as one HTML document."""
-    parts = {name: (_PAGE / f"translate.{name}").read_text(encoding="utf-8") for name in ("html", "css", "js")}
-    return parts["html"].replace("@STYLE@", parts["css"]).replace("@SCRIPT@", parts["js"])
 
 
 def _add_errors(app: FastAPI) -> None:
@@ -202,18 +172,3 @@ def _add_errors(app: FastAPI) -> None:
 def _error(status: int, message: str, headers: dict[str, str] | None = None) -> JSONResponse:
     message = message.encode("utf-8", "replace").decode("utf-8")  # it may contain a lone surrogate
     return JSONResponse({"error": message}, status, headers)
-
-
-async def _fields(request: Request, limits: Limits) -> Mapping[str, Any]:
-    """Return the fields of a request. Reject it if a required API key is missing."""
-    fields = await request_fields(request, limits)
-    request.app.state.access.check_key(request.headers, {**request.query_params, **fields})
-    return fields
-
-
-async def _query_fields(request: Request, limits: Limits) -> Mapping[str, Any]:
-    """Return the fields of a GET query string. A body is read and ignored."""
-    await read_body(request, limits)
-    fields = read_fields(b"", "application/x-www-form-urlencoded", request.url.query)
-    request.app.state.access.check_key(request.headers, fields)
-    return fields

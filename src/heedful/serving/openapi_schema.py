@@ -22,12 +22,31 @@ def _object(required: list[str], **fields: Any) -> dict[str, Any]:
 
 TRANSLATE = _object(["q", "source", "target"], **_FIELDS)
 DETECT = _object(["q"], q=_TEXT, api_key=_FIELDS["api_key"])
-ATTEND = _object(
-    ["q", "source", "target"],
-    q=_TEXT,
-    source=_FIELDS["source"],
-    target=_FIELDS["target"],
-    sentence={"type": "integer", "minimum": 1, "default": 1, "description": "number of the sentence of q to show"},
+_POSITION = {"type": "integer", "minimum": 0, "description": "a position of the sentence, counted from 0"}
+_INSPECTED: dict[str, Any] = {
+    "q": _TEXT,
+    "source": _FIELDS["source"],
+    "target": _FIELDS["target"],
+    "sentence": {"type": "integer", "minimum": 1, "default": 1, "description": "number of the sentence of q to show"},
+    "translation": {"type": "string", "description": "the translation to inspect; by default the model's own"},
+    "off": {"type": "string", "description": "attention heads to switch off, for example cross.2.1,encoder.1.4"},
+    "beam": {"type": "integer", "minimum": 1, "description": "beam size; by default the model's own"},
+    "api_key": _FIELDS["api_key"],
+}
+INSPECT = _object(["q", "source", "target"], **_INSPECTED)
+CONTRAST = _object(
+    ["q", "source", "target", "position", "other"],
+    **_INSPECTED,
+    position=_POSITION,
+    other={"type": "integer", "minimum": 0, "description": "id of the token to compare with"},
+)
+STEPS = _object(
+    ["q", "source", "target", "kind", "layer", "head", "position"],
+    **_INSPECTED,
+    kind={"type": "string", "enum": ["encoder", "decoder", "cross"]},
+    layer={"type": "integer", "minimum": 0},
+    head={"type": "integer", "minimum": 0},
+    position=_POSITION,
 )
 SUGGEST = _object(["q", "s", "source", "target"], q=_TEXT, s=_TEXT, source=_TEXT, target=_TEXT)
 FILE = _object(

@@ -36,19 +36,25 @@ class TranslateRequest(NamedTuple):
 
 def translate_request(fields: Mapping[str, Any], limits: Limits) -> TranslateRequest:
     texts, is_list = _texts(fields, limits)
-    kind = _word(fields, "format", "text")
+    kind = text_field(fields, "format", "text")
     if kind not in FORMATS:
         raise RequestError(f"{kind} format is not supported")
-    source, target = _word(fields, "source").lower(), _word(fields, "target").lower()
+    source, target = text_field(fields, "source").lower(), text_field(fields, "target").lower()
     return TranslateRequest(texts, is_list, source, target, kind, _alternatives(fields, limits))
 
 
-def sentence_number(fields: Mapping[str, Any]) -> int:
-    """Return the number of the sentence to show attention for, counted from 1 (the default)."""
-    given = _word(fields, "sentence", "1")
-    if not (given.isascii() and given.isdecimal() and len(given) < 10):
-        raise RequestError(f'sentence must be an integer of at least 1, not "{given}".')
-    return int(given)
+def integer_field(fields: Mapping[str, Any], name: str, default: int | None = None) -> int:
+    """Return an integer of at least 0, given as a number or as text."""
+    given = fields.get(name, default)
+    text = str(given) if isinstance(given, int) and not isinstance(given, bool) else given
+    if text is None or text == "":
+        if default is None:
+            raise missing(name)
+        return default
+    if not (isinstance(text, str) and text.isascii() and text.isdecimal() and len(text) < 10):
+        shown = _checked_text(str(given), name)[:40]
+        raise RequestError(f'{name} must be a non-negative integer, not "{shown}".')
+    return int(text)
 
 
 def detect_request(fields: Mapping[str, Any], limits: Limits) -> str:
@@ -88,7 +94,7 @@ def _checked_text(text: str, name: str) -> str:
         raise RequestError(str(error)) from None
 
 
-def _word(fields: Mapping[str, Any], name: str, default: str | None = None) -> str:
+def text_field(fields: Mapping[str, Any], name: str, default: str | None = None) -> str:
     value = fields.get(name, default)
     if value is None or value == "":
         if default is None:

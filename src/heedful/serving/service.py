@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 from heedful.errors import InputError, UsageError
-from heedful.formatting import plural
 from heedful.serving.batcher import Batcher
 from heedful.serving.documents import Document, HtmlDocument, TextDocument
 from heedful.serving.file_formats import EXTENSIONS
@@ -20,7 +19,6 @@ from heedful.serving.word_alignment import align_words
 from heedful.text.language_detection import detect as detect_language
 from heedful.text.languages import language_name
 from heedful.text.text_segments import by_rank
-from heedful.views.attention_page import attended, attention_page
 
 AUTO = "auto"
 
@@ -91,32 +89,13 @@ class TranslationService:
         source = next((source for source, target in self.models if target == asked.target), next(iter(self.models))[0])
         return {"confidence": 0.0, "language": source}
 
-    async def attend(self, asked: TranslateRequest, sentence: int) -> str:
-        """Return the attention page of one sentence of a text, with links to the others."""
+    async def language_pair(self, asked: TranslateRequest) -> tuple[TranslateRequest, ServedModel]:
+        """Return the request with its languages resolved and detected, and the model that translates between them."""
         asked = self._resolved(asked)
-        source = asked.source
-        if source == AUTO:
-            source = (await asyncio.to_thread(self._detected, asked))["language"]
-        model = self._model(source, asked.target)
-        text = "\n".join(asked.texts)
-        segments = (await asyncio.to_thread(model.translator.segment, text)).segments
-        if not segments:
-            raise RequestError("q is empty. Send at least one sentence.")
-        if not 1 <= sentence <= len(segments):
-            raise RequestError(
-                f"sentence = {sentence} is out of range: q has {plural(len(segments), 'sentence')}, counted from 1."
-            )
-        if (tokens := len(segments[sentence - 1].ids)) > self.limits.attended:
-            raise RequestError(
-                f"Sentence {sentence} has {tokens:,} tokens; the limit is {self.limits.attended:,}. "
-                "Send a shorter sentence."
-            )
-
-        def page() -> str:
-            return attention_page(attended(model.translator, text, sentence=sentence), sentence)
-
-        with self.batcher.slot(max(tokens, self.batcher.capacity // 4)):  # a page costs as much as many sentences
-            return await self.batcher.run(page)
+        if asked.source == AUTO:
+            detected = await asyncio.to_thread(self._detected, asked)
+            asked = asked._replace(source=detected["language"])
+        return asked, self._model(asked.source, asked.target)
 
     async def _translations(self, asked: TranslateRequest, model: ServedModel) -> list[list[str]]:
         """Return the translation of every text, followed by its alternatives."""

@@ -7,6 +7,7 @@ import json
 import re
 import struct
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,16 @@ import torch
 
 from heedful.decoding.translator import Attention, Translator
 from heedful.errors import InputError
+from heedful.inspection.inspector import Inspection, Inspector
+from heedful.inspection.switched_heads import KINDS
 from heedful.storage.model_directory import Model
+from heedful.views.app_page import write_app_page
+from heedful.views.attended_sentence import AttendedSentence, attended
 from heedful.views.attention_heads_figure import draw_heads
-from heedful.views.attention_page import KINDS, AttendedSentence, attended, write_attention_data, write_attention_page
+from heedful.views.sentence_data import write_attention_data
 
 SOURCE = ["▁the", "▁ha", "t", "</s>"]
 TARGET = ["▁der", "▁Hut", "</s>"]
-PAIR = AttendedSentence("the hat", "der Hut", None, "en", "de")
 
 
 @pytest.fixture
@@ -36,6 +40,17 @@ def attention() -> Attention:
     return Attention(SOURCE, TARGET, weights(2, 4, 4), weights(1, 3, 3).tril(), weights(1, 3, 4))
 
 
+@pytest.fixture
+def inspector(random_model: Callable[..., Model]) -> Inspector:
+    return Inspector(Translator(random_model()))
+
+
+@pytest.fixture
+def inspection(inspector: Inspector, attention: Attention) -> Inspection:
+    """The weights of `attention`, and other results of a random model."""
+    return replace(inspector.inspect([7, 8, 9, 3], [11, 12, 3]), attention=attention)
+
+
 def embedded(page: str) -> dict[str, Any]:
     found = re.search(r'<script id="data" type="application/json">(.*?)</script>', page, re.S)
     assert found
@@ -43,8 +58,10 @@ def embedded(page: str) -> dict[str, Any]:
     return content
 
 
-def test_every_weight_is_in_the_page(attention: Attention, tmp_path: Path) -> None:
-    write_attention_page([PAIR._replace(attention=attention)], tmp_path / "deep" / "page.html")
+def test_every_weight_is_in_the_page(
+    inspector: Inspector, inspection: Inspection, attention: Attention, tmp_path: Path
+) -> None:
+    write_app_page(inspector, [AttendedSentence("the hat", "der Hut", inspection)], tmp_path / "deep" / "page.html")
     (content,) = embedded((tmp_path / "deep" / "page.html").read_text(encoding="utf-8"))["sentences"]
     assert content["layers"] == {"encoder": 2, "decoder": 1, "cross": 1}
     assert (content["h"], content["source_text"]) == (3, "the hat")
@@ -55,12 +72,12 @@ def test_every_weight_is_in_the_page(attention: Attention, tmp_path: Path) -> No
         np.testing.assert_allclose(numbers.reshape(expected.shape), expected, atol=1e-5)
 
 
-def test_page_is_self_contained(attention: Attention, tmp_path: Path) -> None:
-    write_attention_page([PAIR._replace(attention=attention)], tmp_path / "page.html")
+def test_page_is_self_contained(inspector: Inspector, inspection: Inspection, tmp_path: Path) -> None:
+    write_app_page(inspector, [AttendedSentence("the hat", "der Hut", inspection)], tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     addresses = set(re.findall(r"https?://[^\"'\s]+", page))
     assert addresses == {"http://www.w3.org/2000/svg"}  # a name, not a place
-    assert "src=" not in page
+    assert not re.search(r"<(script|img|link)[^>]*\ssrc=", page)
     assert "@DATA@" not in page
 
 
@@ -68,9 +85,11 @@ NASTY = ["</script><script>alert(1)</script>", "<!-- a", "@DATA@ @TITLE@", 'a\u2
 
 
 @pytest.mark.parametrize("text", NASTY)
-def test_text_is_escaped(attention: Attention, tmp_path: Path, text: str) -> None:
-    nasty = attention._replace(source=["▁the", text, "t", "</s>"])
-    write_attention_page([AttendedSentence(text, text, nasty)], tmp_path / "page.html")
+def test_text_is_escaped(
+    inspector: Inspector, inspection: Inspection, attention: Attention, tmp_path: Path, text: str
+) -> None:
+    nasty = replace(inspection, attention=attention._replace(source=["▁the", text, "t", "</s>"]))
+    write_app_page(inspector, [AttendedSentence(text, text, nasty)], tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     (content,) = embedded(page)["sentences"]
     assert content["source_text"] == text
@@ -78,8 +97,8 @@ def test_text_is_escaped(attention: Attention, tmp_path: Path, text: str) -> Non
     assert page.count("</title>") == 1
 
 
-def test_the_data_have_every_weight(attention: Attention, tmp_path: Path) -> None:
-    write_attention_data([PAIR._replace(attention=attention)], tmp_path / "data.json")
+def test_the_data_have_every_weight(inspection: Inspection, attention: Attention, tmp_path: Path) -> None:
+    write_attention_data([AttendedSentence("the hat", "der Hut", inspection)], tmp_path / "data.json")
     (content,) = json.loads((tmp_path / "data.json").read_text(encoding="utf-8"))["sentences"]
     assert (content["source"], content["target"]) == (SOURCE, TARGET)
     for kind in KINDS:
@@ -107,7 +126,7 @@ TEXT = "ba bo.  Ka lu! Mi"
 
 def test_every_sentence_has_its_own_attention(random_model: Callable[..., Model]) -> None:
     translator = Translator(random_model())
-    found = attended(translator, TEXT)
+    found = attended(Inspector(translator), TEXT)
     assert [one.source for one in found] == ["ba bo.", "Ka lu!", "Mi"]
     for one in found:
         expected = translator.translate(one.source, attention=True)
@@ -118,17 +137,17 @@ def test_every_sentence_has_its_own_attention(random_model: Callable[..., Model]
 
 
 def test_one_sentence_is_chosen(random_model: Callable[..., Model]) -> None:
-    translator = Translator(random_model())
-    found = attended(translator, TEXT, sentence=2)
+    inspector = Inspector(Translator(random_model()))
+    found = attended(inspector, TEXT, sentence=2)
     assert [one.attention is not None for one in found] == [False, True, False]
     for wrong in (0, 4):
         with pytest.raises(InputError, match=f"--sentence {wrong} is out of range: TEXT has 3"):
-            attended(translator, TEXT, sentence=wrong)
+            attended(inspector, TEXT, sentence=wrong)
 
 
 def test_a_given_translation_is_of_the_whole_text(random_model: Callable[..., Model]) -> None:
     translator = Translator(random_model())
-    (found,) = attended(translator, TEXT, "bo. Lu")
+    (found,) = attended(Inspector(translator), TEXT, "bo. Lu")
     assert (found.source, found.target) == (TEXT, "bo. Lu")
     assert found.attention is not None
     assert len(found.attention.source) == len(translator.ids(TEXT))

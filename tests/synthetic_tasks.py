@@ -109,7 +109,8 @@ def corpus_in(directory: Path) -> dict[str, str]:
 
 def set_options(settings: dict[str, Any]) -> list[str]:
     """The same settings for the command line."""
-    return [part for key, value in settings.items() for part in ("--set", f"{key}={value}")]
+    texts = {key: str(value).lower() if isinstance(value, bool) else value for key, value in settings.items()}
+    return [part for key, text in texts.items() for part in ("--set", f"{key}={text}")]
 
 
 def file_options(corpus: dict[str, str]) -> list[str]:

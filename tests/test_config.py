@@ -90,6 +90,7 @@ OUT_OF_RANGE = [
     ("decoding", {"batch_tokens": 0}, "decoding.batch_tokens must be at least 1, not 0."),
     ("decoding", {"alpha": -0.1}, "decoding.alpha must be at least 0, not -0.1."),
     ("decoding", {"alpha": INF}, "decoding.alpha must be finite, not inf."),
+    ("decoding", {"power_alpha": -0.1}, "decoding.power_alpha must be at least 0, not -0.1."),
     ("decoding", {"max_extra": -1}, "decoding.max_extra must be at least 0, not -1."),
 ]
 

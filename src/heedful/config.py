@@ -186,14 +186,15 @@ class DecodingConfig:
 
     beam: int = 4  # beam width; 1 is greedy search
     alpha: float = 0.6  # length penalty: scores are divided by ((5 + |Y|) / 6) ** alpha
-    select_alpha: bool = False  # choose alpha on the validation text when training ends
+    power_alpha: float = 0.45  # the same for CTranslate2 and Marian, which divide scores by |Y| ** power_alpha
+    select_alpha: bool = False  # choose both on the validation text when training ends
     max_extra: int = 50  # maximum output tokens beyond the input length
     batch_tokens: int = 16_384  # batch size: maximum padded source tokens × beam width
 
     def __post_init__(self) -> None:
         _at_least(self, "decoding", 1, "beam", "batch_tokens")
-        _at_least(self, "decoding", 0, "alpha", "max_extra")
-        _finite(self, "decoding", "alpha")
+        _at_least(self, "decoding", 0, "alpha", "power_alpha", "max_extra")
+        _finite(self, "decoding", "alpha", "power_alpha")
 
 
 @dataclass(frozen=True)

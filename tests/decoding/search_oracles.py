@@ -64,12 +64,12 @@ def next_log_p(model: Transformer, source: list[int], prefix: tuple[int, ...]) -
     return model(torch.tensor([source]), torch.tensor([[BOS, *prefix]]))[0, -1].log_softmax(dim=-1)
 
 
-def normalised(total: float, length: int, alpha: float) -> float:
-    return total / math.pow((5 + length) / 6, alpha)
+def normalised(total: float, length: int, alpha: float, power: bool = False) -> float:
+    return total / math.pow(length if power else (5 + length) / 6, alpha)
 
 
 @torch.no_grad()
-def brute_force(model: Transformer, source: list[int], limit: int, alpha: float) -> list[Found]:
+def brute_force(model: Transformer, source: list[int], limit: int, alpha: float, power: bool = False) -> list[Found]:
     """Every sequence that ends within the limit, best first."""
     words = range(FIRST_WORD, model.config.vocab_size)
     every = [(*said, EOS) for n in range(limit) for said in itertools.product(words, repeat=n)]
@@ -80,7 +80,7 @@ def brute_force(model: Transformer, source: list[int], limit: int, alpha: float)
     found = []
     for row, ids in enumerate(every):
         total = sum(log_p[row, place, token].item() for place, token in enumerate(ids))
-        found.append(Found(ids, total, normalised(total, len(ids), alpha)))
+        found.append(Found(ids, total, normalised(total, len(ids), alpha, power)))
     return sorted(found, key=lambda item: -item.score)
 
 

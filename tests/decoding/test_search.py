@@ -21,7 +21,7 @@ from heedful.config import EOS
 from heedful.decoding.cache import DecoderCache
 from heedful.decoding.encoder import SearchEncoder
 from heedful.decoding.inference_model import SearchModel
-from heedful.decoding.search import Hypothesis, beam_search, length_penalty
+from heedful.decoding.search import Hypothesis, beam_search, length_penalty, power_penalty
 from heedful.model.transformer import Memory
 
 ALPHAS = (0.0, 0.3, 0.6, 1.0, 2.0)
@@ -47,18 +47,20 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     return rows
 
 
+@pytest.mark.parametrize("power", [False, True])
 @pytest.mark.parametrize("first", range(0, 120, 20))
-def test_full_width_beam_matches_brute_force(first: int) -> None:
+def test_full_width_beam_matches_brute_force(first: int, power: bool) -> None:
     """With a beam as wide as the number of sequences, the whole n-best list is exact for every sentence."""
     for seed in range(first, first + 20):
         vocab_size = 6 + seed % 2
         model = random_model(seed, vocab_size, peak=0.5 + seed % 4)
         sources = random_sources(seed, vocab_size, [1, 3, 2])
         alpha = ALPHAS[seed % len(ALPHAS)]
-        everything = [brute_force(model, source, len(source) + 1, alpha) for source in sources]
+        everything = [brute_force(model, source, len(source) + 1, alpha, power) for source in sources]
+        penalty = power_penalty if power else length_penalty
         width = max(map(len, everything))
         for n_best in (1, 3, width):
-            found = beam_search(model, sources, width, alpha, max_extra=1, n_best=n_best)
+            found = beam_search(model, sources, width, alpha, max_extra=1, n_best=n_best, penalty=penalty)
             for hypotheses, every in zip(found, everything, strict=True):
                 assert_same(hypotheses, every[:n_best])
 

@@ -1,9 +1,11 @@
-"""CTranslate2 behind the same interface: the same translations where both search alike, scores in the paper's form."""
+"""CTranslate2 behind the same interface: the same translations where both search alike, with a penalty of its own."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -11,9 +13,10 @@ import torch
 from heedful.config import DecodingConfig
 from heedful.decoding import search_engine
 from heedful.decoding.translator import Translation, Translator
+from heedful.interop.ctranslate2_export import write_ctranslate2
 from heedful.storage.model_directory import Model
 
-pytest.importorskip("ctranslate2")
+ctranslate2 = pytest.importorskip("ctranslate2")
 
 from heedful.engines.ctranslate2 import CTranslate2Searcher
 
@@ -40,7 +43,7 @@ def test_greedy_translations_match(model: Model, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("beam", [1, 3])
-def test_scores_use_the_papers_length_penalty(model: Model, beam: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scores_are_divided_by_a_power_of_the_length(model: Model, beam: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever it finds; at the limit its hypotheses have no end symbol."""
     monkeypatch.setattr(search_engine, "_engine_of_process", "")
     engine, scoring = CTranslate2Searcher(model), Translator(model)
@@ -52,7 +55,28 @@ def test_scores_use_the_papers_length_penalty(model: Model, beam: int, monkeypat
             stopped = len(one.ids) == len(source) + 8
             [pair] = scoring._score_batch([(source, list(one.ids[:-1] if stopped else one.ids))])
             assert one.log_probability == pytest.approx(pair.log_probability, abs=0.02)  # its softmax has no <pad>
-            assert one.score == pytest.approx(one.log_probability / ((5 + len(one.ids)) / 6) ** 0.6, abs=1e-6)
+            assert one.score == pytest.approx(one.log_probability / len(one.ids) ** 0.6, abs=1e-6)
+
+
+@pytest.mark.parametrize("power_alpha", [0.0, 0.7, 1.5])
+def test_the_models_own_alpha_is_that_of_the_exported_model(
+    model: Model, power_alpha: float, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """What the engine finds is what CTranslate2 finds with the settings in the exported config.json."""
+    monkeypatch.setattr(search_engine, "_engine_of_process", "")
+    model = replace(model, decoding=DecodingConfig(beam=3, alpha=2.5, power_alpha=power_alpha, max_extra=8))
+    translator = Translator(model, searcher=CTranslate2Searcher(model))
+    write_ctranslate2(model, tmp_path / "out")
+    settings = json.loads((tmp_path / "out" / "config.json").read_text())["heedful"]
+    assert settings == {"beam_size": 3, "length_penalty": power_alpha}
+    theirs = ctranslate2.Translator(str(tmp_path / "out"), device="cpu", intra_threads=1)
+    for sentence in SENTENCES:
+        source = translator.ids(sentence)
+        limit = len(source) - 1 + 8
+        [expected] = theirs.translate_batch(
+            [model.tokenizer.tokens(source[:-1])], **settings, max_decoding_length=limit, min_decoding_length=0
+        )
+        assert translator.translate(sentence).tokens == tuple(expected.hypotheses[0])
 
 
 def test_attention_uses_one_thread_alongside_ctranslate2(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -94,6 +94,7 @@ def test_greedy_translation_matches_transformers(marian_model: Any, exported: Pa
 
 def test_generation_config(marian_model: Any, model: Model) -> None:
     assert marian_model.generation_config.num_beams == model.decoding.beam
+    assert marian_model.generation_config.length_penalty == model.decoding.power_alpha != model.decoding.alpha
     assert marian_model.generation_config.decoder_start_token_id == BOS
 
 

@@ -29,7 +29,7 @@ EVERY_KEY = {
         "dropout_warmup_steps",
         "select_final",
     ),
-    "decoding": ("alpha", "select_alpha"),
+    "decoding": ("alpha", "power_alpha", "select_alpha"),
 }
 
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from heedful.config import Recipe
+from heedful.decoding.search import Penalty, length_penalty, power_penalty
 from heedful.model.transformer import Transformer
 from heedful.storage.model_directory import read_model, write_model
 from heedful.storage.run_directory import RunDirectory
@@ -20,15 +21,24 @@ from heedful.training.validation import MOST_DECODED
 class FavouriteWeights:
     """A validation that scores one set of weights highest, and one alpha."""
 
-    def __init__(self, weights: Transformer | None = None, alpha: float = 1.4) -> None:
+    def __init__(self, weights: Transformer | None = None, alpha: float = 1.4, power_alpha: float = 0.45) -> None:
         self.weights = weights
+        self.power_alpha = power_alpha
         self.alpha = alpha
         self.beams: list[int] = []
 
-    def bleu(self, model: Transformer, beam: int, alpha: float | None = None, lines: int = MOST_DECODED) -> float:
+    def bleu(
+        self,
+        model: Transformer,
+        beam: int,
+        alpha: float | None = None,
+        lines: int = MOST_DECODED,
+        penalty: Penalty = length_penalty,
+    ) -> float:
         self.beams.append(beam)
         found = self.weights is None or same(model, self.weights)
-        return 10.0 * found - abs((alpha or self.alpha) - self.alpha)
+        favourite = self.power_alpha if penalty is power_penalty else self.alpha
+        return 10.0 * found - abs((alpha or favourite) - favourite)
 
 
 def same(one: Transformer, other: Transformer) -> bool:
@@ -74,9 +84,14 @@ def test_an_earlier_checkpoint_may_be_the_best(own_run: Path) -> None:
 def test_alpha_is_tuned_with_the_beam_and_stored_in_the_model(own_run: Path) -> None:
     run = RunDirectory(own_run)
     recipe = recipe_with(run, select_final=False, select_alpha=True)
-    validation = FavouriteWeights(alpha=run.recipe().decoding.alpha + 0.8)
+    planned = run.recipe().decoding
+    validation = FavouriteWeights(alpha=planned.alpha + 0.8, power_alpha=planned.power_alpha - 0.4)
     select_final_model(run, recipe, 12, validation, print)  # type: ignore[arg-type]
-    assert read_model(run.model).decoding.alpha == pytest.approx(run.recipe().decoding.alpha + 0.8)
+    for directory in (run.model, run.best):
+        decoding = read_model(directory).decoding
+        assert decoding.alpha == pytest.approx(planned.alpha + 0.8)
+        assert decoding.power_alpha == pytest.approx(planned.power_alpha - 0.4)
+    assert set(read_model(run.model).history["power_alpha_scores"]) == {"0.05", "0.45", "0.85"}
     assert set(validation.beams) == {recipe.decoding.beam}
 
 
@@ -86,6 +101,18 @@ def test_an_interrupted_run_chooses_nothing_and_is_not_final(own_run: Path) -> N
     write_final_model(run, recipe, 12)
     assert not has_final_model(run, recipe, 12)
     assert has_final_model(run, run.recipe(), 12)
+
+
+def test_alphas_selected_twice_are_the_same(own_run: Path) -> None:
+    """A run that was killed between the two models selects again, and best/ already has the values."""
+    run = RunDirectory(own_run)
+    recipe = recipe_with(run, select_final=True, select_alpha=True)
+    found = []
+    for _ in range(2):
+        select_final_model(run, recipe, 12, FavouriteWeights(alpha=2.2), print)  # type: ignore[arg-type]
+        found.append(read_model(run.model))
+    assert found[0].decoding == found[1].decoding
+    assert found[0].history == found[1].history
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ def budget_of(seconds: float, store: Store, printed: list[str] | None = None) ->
 
 
 @pytest.mark.parametrize("seconds", [60.0, 600.0, 3_600.0])
-@pytest.mark.parametrize("search", [0.5, 5.0])
+@pytest.mark.parametrize("search", [0.3, 3.0])
 def test_steps_and_validations_fit_into_the_budget(
     seconds: float, search: float, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

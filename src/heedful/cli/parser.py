@@ -11,7 +11,7 @@ from heedful.errors import UsageError
 from heedful.version import __version__
 
 _MODEL_HELP = "model or run directory"
-_LENGTH_PENALTY = "length penalty: log P(Y|X) is divided by ((5 + |Y|) / 6)^ALPHA (default: the model's)"
+_LENGTH_PENALTY = "length penalty: log P(Y|X) is divided by ((5 + |Y|) / 6)^ALPHA, by CTranslate2 by |Y|^ALPHA"
 
 
 class Parser(argparse.ArgumentParser):

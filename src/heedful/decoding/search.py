@@ -7,7 +7,7 @@ penalty of GNMT). It has at most source tokens + max_extra tokens: at the last p
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -42,6 +42,14 @@ def length_penalty(length: Any, alpha: float) -> Any:
     return ((5 + length) / 6) ** alpha
 
 
+def power_penalty(length: Any, alpha: float) -> Any:
+    """Return |Y|^α, the form of CTranslate2 and Marian."""
+    return length**alpha
+
+
+Penalty = Callable[[Any, float], Any]  # of a length or an array of lengths, and α
+
+
 def beam_search(
     model: Transformer | SearchModel,
     sources: Sequence[list[int]],
@@ -50,6 +58,7 @@ def beam_search(
     max_extra: int = 50,
     n_best: int = 1,
     tokens: int = 0,
+    penalty: Penalty = length_penalty,
 ) -> list[list[Hypothesis]]:
     """Return the `n_best` hypotheses of each sentence, best first (fewer where fewer exist).
 
@@ -60,7 +69,7 @@ def beam_search(
     sentences = [_Sentence(source, len(source) + max_extra) for source in sources]
     waiting = sorted(sentences, key=lambda s: len(s.source))  # longest first: if memory runs out, it does so at once
     with torch.inference_mode():
-        beams = _Beams(ready, beam, alpha, n_best)
+        beams = _Beams(ready, beam, alpha, n_best, penalty)
         while waiting or beams.live:
             longest = max(len(sentence.source) for sentence in beams.live or waiting)
             room = tokens // (beam * longest) if tokens else len(sentences)
@@ -91,8 +100,9 @@ class _Beams:
     Torch computes over the vocabulary; numpy does the bookkeeping, because its operations on small arrays are cheaper.
     """
 
-    def __init__(self, model: SearchModel, beam: int, alpha: float, n_best: int) -> None:
-        self.beam, self.alpha, self.n_best = beam, alpha, n_best
+    def __init__(self, model: SearchModel, beam: int, alpha: float, n_best: int, penalty: Penalty) -> None:
+        self.beam, self.n_best = beam, n_best
+        self._alpha, self._penalty_of = alpha, penalty
         self._model = model
         self._cache = DecoderCache(model.decoder, beam)
         self._sentences: list[_Sentence | None] = []  # by row; None: free
@@ -169,7 +179,7 @@ class _Beams:
             return
         length = int(state.generated_B[row])
         ids = (*state.tokens_BWT[row, origin, : length - 1].tolist(), EOS)
-        sentence.finished.append(Hypothesis(ids, score, float(score / length_penalty(length, self.alpha))))
+        sentence.finished.append(Hypothesis(ids, score, float(score / self._penalty(length))))
         ranked = sorted((hypothesis.score for hypothesis in sentence.finished), reverse=True)
         state.finished_B[row] = len(ranked)
         if len(ranked) >= max(self.beam, self.n_best):
@@ -177,13 +187,16 @@ class _Beams:
         elif len(ranked) >= self.n_best:
             state.to_beat_B[row] = ranked[self.n_best - 1]
 
+    def _penalty(self, length: Any) -> Any:
+        return self._penalty_of(length, self._alpha)
+
     def _over(self) -> npt.NDArray[np.bool_]:
         state = self._state
         best_live_B = state.score_BW.max(axis=1).astype(np.float64)
         # Log-probabilities only fall, so a live hypothesis can at best keep its own until the maximum length. Once W
         # have finished, it must be ahead already.
         length_B = np.where(state.finished_B < self.beam, state.limit_B, state.generated_B)
-        attainable_B = best_live_B / length_penalty(length_B, self.alpha)
+        attainable_B = best_live_B / self._penalty(length_B)
         # NaN is not a hypothesis either.
         over: npt.NDArray[np.bool_] = ~(best_live_B > -math.inf) | (state.to_beat_B >= attainable_B)
         return over

@@ -10,7 +10,7 @@ import torch
 
 from heedful.decoding.inference_model import SearchModel
 from heedful.decoding.projection_kernels import Precision, require
-from heedful.decoding.search import Hypothesis, beam_search
+from heedful.decoding.search import Hypothesis, Penalty, beam_search, length_penalty, power_penalty
 from heedful.errors import ModelError, UsageError
 from heedful.storage.model_directory import Model
 
@@ -25,6 +25,7 @@ class Searcher(Protocol):
     """Finds translations. Call it from one thread at a time."""
 
     name: str
+    alpha: float  # the model's own length penalty, in this engine's form
 
     def search(self, sources: list[list[int]], beam: int, alpha: float, n_best: int) -> list[list[Hypothesis]]:
         """Return the best translations of every source, best first. Token ids include the end token."""
@@ -35,12 +36,13 @@ class OwnSearcher:
 
     name = "heedful"
 
-    def __init__(self, model: Model, precision: Precision = "fp32") -> None:
+    def __init__(self, model: Model, precision: Precision = "fp32", penalty: Penalty = length_penalty) -> None:
         transformer = model.transformer
         require(precision, transformer.embedding.weight_VD.device)
         if precision == "int8" and not all(bool(weight.isfinite().all()) for weight in transformer.parameters()):
             raise ModelError(NAN_OUTPUT)  # NaN cannot be quantized
-        self._decoding = model.decoding
+        self._decoding, self._penalty = model.decoding, penalty
+        self.alpha = model.decoding.power_alpha if penalty is power_penalty else model.decoding.alpha
         self._ready = SearchModel(transformer, precision)
         weights = (transformer.embedding.weight_VD, *(w for layer in transformer.decoder for w in layer.parameters()))
         self._weights = sum(weight.numel() for weight in weights)
@@ -49,7 +51,9 @@ class OwnSearcher:
         claim_process(self.name)
         own = self._decoding
         with self._threads(len(sources) * beam):
-            return beam_search(self._ready, sources, beam, alpha, own.max_extra, n_best, tokens=own.batch_tokens)
+            return beam_search(
+                self._ready, sources, beam, alpha, own.max_extra, n_best, own.batch_tokens, self._penalty
+            )
 
     @contextmanager
     def _threads(self, rows: int) -> Iterator[None]:

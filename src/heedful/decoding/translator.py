@@ -163,7 +163,9 @@ class Translator:
 
     def _settings(self, beam: int | None, alpha: float | None, n_best: int) -> _Settings:
         own = self.model.decoding
-        settings = _Settings(own.beam if beam is None else beam, own.alpha if alpha is None else alpha, n_best)
+        settings = _Settings(
+            own.beam if beam is None else beam, self.searcher.alpha if alpha is None else alpha, n_best
+        )
         if settings.beam < 1 or settings.alpha < 0 or n_best < 1:
             raise UsageError(
                 f"beam and n-best must be at least 1, and alpha at least 0, not beam = {settings.beam}, "

@@ -9,26 +9,25 @@ from typing import Any
 import torch
 
 from heedful.config import EOS
-from heedful.decoding.search import Hypothesis, length_penalty
+from heedful.decoding.search import Hypothesis, power_penalty
 from heedful.decoding.search_engine import claim_process
 from heedful.interop.ctranslate2_export import write_ctranslate2
 from heedful.storage.model_directory import Model
 
-# CTranslate2 divides by n^alpha, heedful by ((5 + n) / 6)^alpha. This factor makes the slopes equal at 15 tokens.
-ALPHA_TO_CTRANSLATE2 = 0.75
 _TOGETHER = 64  # sentences per batch; it sorts them by length
 
 
 class CTranslate2Searcher:
     """CTranslate2 in float32, its fastest type on the processors we measured (docs/results/performance.md).
 
-    Its search differs from heedful's: docs/how-to/deployment.md lists how. Scores are in the paper's form.
+    Its search differs from heedful's: docs/how-to/deployment.md lists how. The length penalty is |Y|^α.
     """
 
     name = "ctranslate2"
 
     def __init__(self, model: Model) -> None:
         self._decoding, self._tokens = model.decoding, model.tokenizer.tokens
+        self.alpha = model.decoding.power_alpha
         with tempfile.TemporaryDirectory() as directory:
             path = Path(directory) / "model"
             write_ctranslate2(model, path)  # raises an error that names the missing package
@@ -42,7 +41,7 @@ class CTranslate2Searcher:
 
     def search(self, sources: list[list[int]], beam: int, alpha: float, n_best: int) -> list[list[Hypothesis]]:
         claim_process(self.name)
-        penalty = ALPHA_TO_CTRANSLATE2 * alpha if beam > 1 else 0.0
+        penalty = alpha if beam > 1 else 0.0
         limit = max(map(len, sources), default=1) - 1 + self._decoding.max_extra
         found = self._engine.translate_batch(
             [self._tokens(source[:-1]) for source in sources],  # it adds the end token
@@ -66,4 +65,4 @@ class CTranslate2Searcher:
 
     def _hypothesis(self, tokens: list[str], log_probability: float, alpha: float) -> Hypothesis:
         ids = (*map(self._ids.__getitem__, tokens), EOS)
-        return Hypothesis(ids, log_probability, float(log_probability / length_penalty(len(ids), alpha)))
+        return Hypothesis(ids, log_probability, float(log_probability / power_penalty(len(ids), alpha)))

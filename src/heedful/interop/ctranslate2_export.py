@@ -67,6 +67,10 @@ def _build_spec(model: Model, quantization: str | None) -> Any:
     spec.config.unk_token, spec.config.bos_token, spec.config.eos_token = (tokens[token] for token in (UNK, BOS, EOS))
     spec.config.decoder_start_token = tokens[BOS]
     spec.config.add_source_eos = True  # as in training; callers pass tokens without it
+    # CTranslate2 ignores this key. Callers pass the two to `translate_batch`.
+    spec.config.add_attribute(
+        "heedful", {"beam_size": model.decoding.beam, "length_penalty": model.decoding.power_alpha}
+    )
     spec.validate()
     spec.optimize(quantization=quantization)
     return spec

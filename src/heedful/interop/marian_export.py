@@ -90,9 +90,9 @@ def marian_config(config: ModelConfig, positions: int) -> dict[str, Any]:
 
 
 def _generation_config(model: Model, config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of `generate`; its length penalty is |Y|^α, not ((5 + |Y|) / 6)^α."""
+    """Return the settings of `generate`, whose length penalty is |Y|^α."""
     tokens = ("pad_token_id", "bos_token_id", "eos_token_id", "forced_eos_token_id", "decoder_start_token_id")
-    search = {"num_beams": model.decoding.beam, "length_penalty": model.decoding.alpha, "do_sample": False}
+    search = {"num_beams": model.decoding.beam, "length_penalty": model.decoding.power_alpha, "do_sample": False}
     return {**{key: config[key] for key in tokens}, **search, "max_length": config["max_position_embeddings"] // 2}
 
 

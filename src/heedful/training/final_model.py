@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from heedful.atomic_files import clear_unfinished
-from heedful.config import Recipe
+from heedful.config import DecodingConfig, Recipe
+from heedful.decoding.search import Penalty, length_penalty, power_penalty
 from heedful.errors import CheckpointError, ModelError
 from heedful.formatting import plural
 from heedful.storage.file_names import OPTIMIZER
@@ -19,7 +20,7 @@ from heedful.training.validation import Validation
 _ALPHA_STEP = 0.4
 _HIGHEST_ALPHA = 3.0
 ALPHA_LINES = 500  # of the validation text that alpha is chosen on; beam search is slow
-_CLIMBED = 4  # values of alpha that are tried: three to five
+_CLIMBED = 8  # values of alpha that are tried: three to five in each of two forms
 
 PrintStatus = Callable[[str], None]
 
@@ -41,8 +42,10 @@ def select_final_model(
     if recipe.training.select_final:
         model = _best_weights(run, recipe, newest, validation, print_status)
     if recipe.decoding.select_alpha:
-        model = _with_best_alpha(model, validation, print_status)
+        model = _with_best_alphas(model, recipe.decoding, validation, print_status)
     clear_unfinished(run.path)
+    if recipe.decoding.select_alpha:
+        _copy_alphas_to_best(run, model)
     write_model(run.model, model)
 
 
@@ -105,18 +108,40 @@ def _candidates(run: RunDirectory, recipe: Recipe, newest: int) -> Iterator[tupl
         yield f"checkpoint of step {best.history['steps']:,}", replace(best, history=history)
 
 
-def _with_best_alpha(model: Model, validation: Validation, print_status: PrintStatus) -> Model:
-    """Return the model with the alpha of the highest BLEU, found by hill climbing from the recipe's alpha."""
-    decoding = model.decoding
-    scores = climb(
-        decoding.alpha,
-        lambda alpha: validation.bleu(model.transformer, beam=decoding.beam, alpha=alpha, lines=ALPHA_LINES),
-    )
-    best = max(scores, key=lambda alpha: scores[alpha])
-    listed = ", ".join(f"{alpha}: {bleu:.2f}" for alpha, bleu in sorted(scores.items()))
-    print_status(f"decoding.alpha = {best} (validation BLEU, beam {decoding.beam}: {listed})")
-    history = {**model.history, "alpha_scores": {str(alpha): bleu for alpha, bleu in sorted(scores.items())}}
-    return replace(model, decoding=replace(decoding, alpha=best), history=history)
+def _with_best_alphas(model: Model, start: DecodingConfig, validation: Validation, print_status: PrintStatus) -> Model:
+    """Return the model with the length penalties of the highest BLEU, found by climbing from the recipe's.
+
+    heedful's own search tries both forms, so a model does not depend on whether CTranslate2 is installed.
+    """
+
+    def scores_of(name: str, penalty: Penalty) -> dict[float, float]:
+        found = climb(
+            getattr(start, name),
+            lambda alpha: validation.bleu(model.transformer, start.beam, alpha, ALPHA_LINES, penalty),
+        )
+        listed = ", ".join(f"{alpha}: {bleu:.2f}" for alpha, bleu in sorted(found.items()))
+        print_status(f"decoding.{name} = {_best(found)} (validation BLEU, beam {start.beam}: {listed})")
+        return found
+
+    paper, power = scores_of("alpha", length_penalty), scores_of("power_alpha", power_penalty)
+    decoding = replace(model.decoding, alpha=_best(paper), power_alpha=_best(power))
+    tried = {"alpha_scores": paper, "power_alpha_scores": power}
+    history = {name: {str(alpha): bleu for alpha, bleu in sorted(found.items())} for name, found in tried.items()}
+    return replace(model, decoding=decoding, history={**model.history, **history})
+
+
+def _best(scores: dict[float, float]) -> float:
+    """Return the key of the highest score; the first of equals."""
+    return max(scores, key=lambda alpha: scores[alpha])
+
+
+def _copy_alphas_to_best(run: RunDirectory, model: Model) -> None:
+    """Store the tuned length penalties in RUN/best too."""
+    try:
+        best = read_model(run.best)
+    except ModelError:  # no validation has succeeded
+        return
+    write_model(run.best, replace(best, decoding=model.decoding))
 
 
 def climb(start: float, score: Callable[[float], float]) -> dict[float, float]:

@@ -14,6 +14,8 @@ from heedful.config import DecodingConfig
 from heedful.data.batches import collate
 from heedful.data.store import Store
 from heedful.data.token_budget import batches_by_length
+from heedful.decoding.search import Penalty, length_penalty
+from heedful.decoding.search_engine import OwnSearcher
 from heedful.decoding.translator import Translator
 from heedful.evaluation.sacrebleu_scores import Score, bleu
 from heedful.model.transformer import Transformer
@@ -93,11 +95,18 @@ class Validation:
             report(done)
         return loss / tokens, nll / tokens
 
-    def bleu(self, model: Transformer, beam: int, alpha: float | None = None, lines: int = MOST_DECODED) -> float:
+    def bleu(
+        self,
+        model: Transformer,
+        beam: int,
+        alpha: float | None = None,
+        lines: int = MOST_DECODED,
+        penalty: Penalty = length_penalty,
+    ) -> float:
         """Return BLEU of beam search on the first `lines` lines."""
         was_training = model.training
         model.eval()
-        translations = self._translate(model, lambda _: None, beam, alpha, lines)
+        translations = self._translate(model, lambda _: None, beam, alpha, lines, penalty)
         model.train(was_training)
         return self._score(translations).value
 
@@ -112,8 +121,10 @@ class Validation:
         beam: int = 1,
         alpha: float | None = None,
         lines: int = MOST_DECODED,
+        penalty: Penalty = length_penalty,
     ) -> list[str]:
-        translator = Translator(self.bundle(model))
+        model_with_text = self.bundle(model)
+        translator = Translator(model_with_text, searcher=OwnSearcher(model_with_text, penalty=penalty))
         sources = [pair.source for pair in self.pairs[:lines]]
         translations = [""] * len(sources)
         order = sorted(range(len(sources)), key=lambda number: len(sources[number]))

@@ -123,7 +123,7 @@ WORDS = (
         "Fig",
         "Mai",
     ),
-    *("März", "Januar", "Der", "Die", "Ende", "U.S", "PhD", "über", "Übrigens"),
+    *("März", "Januar", "Der", "Die", "Ende", "U.S", "PhD", "über", "Übrigens", "St", "Main", "42nd", "McLean"),
 )
 MARKS = (" ", " ", " ", ". ", ". ", ". ", "! ", "? ", "… ", ", ", ".” ", ".) ", "?! ")
 
@@ -134,21 +134,23 @@ def test_same_boundaries_as_split_sentences(language: str, tmp_path: Path) -> No
     minisbd = pytest.importorskip("minisbd")
     (tmp_path / "x.onnx").write_bytes(build_sentence_splitter(language))
     detector = minisbd.SBDetect(str(tmp_path / "x.onnx"), use_gpu=False, max_threads=1)
-    choose, different = random.Random(1), []
+    choose = random.Random(1)
     for _ in range(1_500):
         line = "".join(choose.choice(WORDS) + choose.choice(MARKS) for _ in range(choose.randint(1, 9)))
         line = f"{line}{choose.choice(WORDS)}."
-        expected = [sentence.strip() for sentence in split_sentences(line, language)]
-        if (found := detector.sentences(line)) != expected:
-            different.append(line)
-            # It may cut a sentence in two, never join two: a model drops the second.
-            assert len(found) > len(expected), line
-    assert len(different) <= 10, different
+        assert detector.sentences(line) == [sentence.strip() for sentence in split_sentences(line, language)]
 
 
 @pytest.mark.parametrize(
     "line",
-    ["We watched the TV. The dog sleeps.", "It is 3. The end.", "OK. No. He came.", "At Main St. OK.", "In St. Louis."],
+    [
+        "We watched the TV. The dog sleeps.",
+        "It is 3. The end.",
+        "OK. No. He came.",
+        "At Main St. OK.",
+        "In St. Louis.",
+        "42nd St. OK.",
+    ],
 )
 def test_a_short_word_does_not_join_two_sentences(detector: Any, line: str) -> None:
     assert detector.sentences(line) == [sentence.strip() for sentence in split_sentences(line)]

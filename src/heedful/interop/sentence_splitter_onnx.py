@@ -27,6 +27,7 @@ _FEATURES = (
 # The five output labels of a character; minisbd treats the last as a sentence end too.
 _SENTENCE_END, _SENTENCE_END_AFTER_CLOSE, _LABELS = 2, 4, 5
 _BEFORE, _AFTER = 20, 20  # characters in the window, excluding the current one
+_PAUSES = ",;:"
 _LEAD_INS = rules.LEAD_INS | frozenset(["z. B", "Z. B", "d. h", "D. h", "u. a", "U. a", "e. g", "i. e", "p. ex"])
 
 
@@ -73,7 +74,7 @@ def build_sentence_splitter(language: str = "") -> bytes:
 
 def _characters() -> list[str]:
     """Return the known characters, including all letters and digits of the basic plane."""
-    first = sorted({*" ", *ENDS, *ENDS_AT_ONCE, *CLOSES, *rules.OPENING})
+    first = sorted({*" ", *ENDS, *ENDS_AT_ONCE, *CLOSES, *_PAUSES, *rules.OPENING})
     others = [one for one in map(chr, range(0xD800)) if one.islower() or one.isupper() or one.isdigit()]
     return first + [one for one in others if one not in first]
 
@@ -140,7 +141,7 @@ def _add_abbreviations(detectors: _Detectors, language: str) -> None:
         detectors.add(-9, stop, {-len(word) - 1: "inside"}, {-len(word): f"{word}."})
     for word in ("z", "Z"):
         detectors.add(-9, stop, {-2: "inside"}, {-1: f"{word}. B."})
-    for word in sorted(rules.TITLES | rules.TITLES_OF.get(language, frozenset())):
+    for word in sorted((rules.TITLES | rules.TITLES_OF.get(language, frozenset())) - {"St"}):
         detectors.add(-2, named, {-len(word) - 1: "inside"}, {-len(word): f"{word}."})
     for word in sorted(rules.BEFORE_NUMBERS):
         detectors.add(-2, {**stop, 2: "digit"}, {-len(word) - 1: "inside"}, {-len(word): f"{word}."})
@@ -151,7 +152,20 @@ def _add_abbreviations(detectors: _Detectors, language: str) -> None:
     if language in rules.NOUNS_HAVE_CAPITALS:
         for word in rules.MONTHS_AND_CENTURIES:
             detectors.add(-9, {**stop, -1: "digit"}, {2 + len(word): "word"}, {0: f". {word}"})
+    _add_saint(detectors, named)
     _add_initials(detectors, language, {**named, -1: "upper"})
+
+
+def _add_saint(detectors: _Detectors, named: dict[int, str]) -> None:
+    """St. is a title at the start, and after a mark or a word that is not a name. Otherwise it may be a street."""
+    detectors.add(-2, named, {-3: "inside space"}, {-2: "St."})
+    for mark in sorted({*ENDS, *ENDS_AT_ONCE, *CLOSES, *_PAUSES}):
+        detectors.add(-2, named, None, {-4: f"{mark} St."})
+    for letters in range(1, _BEFORE - 3):
+        word = dict.fromkeys(range(-3 - letters, -3), "small")
+        detectors.add(-2, {**named, **word}, {-4 - letters: "inside"}, {-3: " St."})
+    for name in sorted(rules.CAPITALISED):
+        detectors.add(-2, named, {-4 - len(name): "inside"}, {-3 - len(name): f"{name} St."})
 
 
 def _add_initials(detectors: _Detectors, language: str, initial: dict[int, str]) -> None:
@@ -159,23 +173,18 @@ def _add_initials(detectors: _Detectors, language: str, initial: dict[int, str])
     detectors.add(-2, initial, {-2: "any"}, {0: "."})
     detectors.add(-2, {**initial, -2: "space"}, {-1: "numeral"}, {-3: ".", 0: "."})
     if language not in rules.NOUNS_HAVE_CAPITALS:
-        _add_names(detectors, -2, initial, ".", "numeral")
-    stop = {0: "end", 1: "space", 2: "upper"}
-    _add_names(detectors, 2, stop, "St.", "")  # Main St. is not a title
+        _add_names(detectors, {**initial, -2: "space"})
 
 
-def _add_names(detectors: _Detectors, vote: float, required: dict[int, str], stop: str, excluded: str) -> None:
-    """Add detectors of names before an initial or before `stop`: a capital and lowercase letters."""
-    last = -2 if stop == "." else -len(stop)  # offset of the space behind the name, and of what is matched
-    words = {1 - len(stop): stop}
+def _add_names(detectors: _Detectors, initial: dict[int, str]) -> None:
+    """Add detectors of names before an initial: a capital and lowercase letters."""
     for letters in range(1, _BEFORE - 6):
-        name = {last - 1 - letters: "upper", **dict.fromkeys(range(last - letters, last), "small"), last: "space"}
-        around = {-1: excluded, last - 2 - letters: "inside"}
-        detectors.add(vote, {**required, **name}, around, words)
+        name = {-3 - letters: "upper", **dict.fromkeys(range(-2 - letters, -2), "small")}
+        detectors.add(-2, {**initial, **name}, {-1: "numeral", -4 - letters: "inside"}, {0: "."})
     for word in sorted(rules.CAPITALISED):  # for another reason than that they are names
         if len(word) > 1 and word[0].isupper() and word[1:].islower():
-            around = {-1: excluded, last - len(word) - 1: "inside"}
-            detectors.add(-vote, {**required, last: "space"}, around, {**words, last - len(word): word})
+            around = {-1: "numeral", -3 - len(word): "inside"}
+            detectors.add(2, initial, around, {0: ".", -2 - len(word): word})
 
 
 def _metadata(characters: list[str]) -> dict[str, str]:

@@ -100,9 +100,16 @@ def _is_ordinal(context: _Context) -> bool:
 
 
 def _is_title(context: _Context) -> bool:
-    if context.word == "St" and _ends_in_name(context.previous):  # Main St.
+    if context.word == "St" and not _precedes_saint(context.previous):
         return False
     return context.word in TITLES or context.word in TITLES_OF.get(context.language, ())
+
+
+def _precedes_saint(text: str) -> bool:
+    """Return whether St. after this text is a title. After a name or a number, it may be a street: 42nd St."""
+    word = text.split()[-1].lstrip(OPENING) if text else ""
+    is_lowercase = word.isalpha() and word.islower()
+    return not word[-1:].isalnum() or is_lowercase or word in CAPITALISED
 
 
 def _is_initial(context: _Context) -> bool:
@@ -121,4 +128,4 @@ def _is_initial(context: _Context) -> bool:
 def _ends_in_name(text: str) -> bool:
     """Return whether the last word seems to be a name: capitalised, and not for another reason."""
     word = text.split()[-1].lstrip(OPENING) if text else ""
-    return word[:1].isupper() and word[1:].islower() and word not in CAPITALISED
+    return word.isalpha() and word[0].isupper() and word[1:].islower() and word not in CAPITALISED

@@ -14,7 +14,7 @@ from torch import Tensor
 from heedful.atomic_files import write_durably
 from heedful.decoding.translator import Translator
 from heedful.inspection.alignment_error import Link, head_alignment_errors
-from heedful.inspection.beam_tree import BeamTree
+from heedful.inspection.beam_tree import FINISHED, BeamTree
 from heedful.inspection.gold_links import gold_links
 from heedful.inspection.head_labels import label_heads
 from heedful.inspection.inspector import Inspection, Inspector
@@ -138,7 +138,10 @@ def _beam(translator: Translator, tree: BeamTree) -> dict[str, Any]:
         [node.parent, name, node.step, _rounded(node.log_probability), node.fate, _rounded(node.score)]
         for node, name in zip(tree.nodes, names, strict=True)
     ]
-    return {"beam": tree.beam, "alpha": tree.alpha, "best": tree.best, "nodes": nodes}
+    texts = {
+        number: translator.text(tree.ids(number)) for number, node in enumerate(tree.nodes) if node.fate == FINISHED
+    }
+    return {"beam": tree.beam, "alpha": tree.alpha, "best": tree.best, "nodes": nodes, "texts": texts}
 
 
 def _candidates(translator: Translator, one: Candidates) -> dict[str, Any]:

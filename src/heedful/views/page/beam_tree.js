@@ -1,6 +1,7 @@
 // The beam as a tree: a column per step, a row per rank among the extensions of that step.
 
 function hypothesisText(number) {
+  if (number in data.beam.texts) return data.beam.texts[number];
   const tokens = [];
   for (let at = number; at >= 0; at = data.beam.nodes[at][0]) tokens.unshift(data.beam.nodes[at][1]);
   return tokens.filter(token => token !== "</s>").join("").replaceAll("▁", " ").trim();

@@ -58,7 +58,7 @@ async function fetchSteps() {
 
 function stepCard(step, at) {
   const card = make("li", {},
-    make("h3", {}, make("b", { textContent: at + 1 }), step.name, make("span", { className: "tag", textContent: step.shape })),
+    make("h2", {}, make("b", { textContent: at + 1 }), step.name, make("span", { className: "tag", textContent: step.shape })),
     make("p", { className: "note" }, step.formula, ` · section ${step.section} of the paper`));
   if (step.labels.length && !Array.isArray(step.values[0])) card.append(bars(step.labels, step.values));
   else card.append(...strip(step));

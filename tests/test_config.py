@@ -75,6 +75,8 @@ OUT_OF_RANGE = [
     ("training", {"learning_rate": NAN}, "training.learning_rate must be finite, not nan."),
     ("training", {"clip_norm": INF}, "training.clip_norm must be finite, not inf."),
     ("training", {"label_smoothing": 1.0}, "training.label_smoothing must be at least 0 and below 1, not 1.0."),
+    ("training", {"cutoff": 1.0}, "training.cutoff must be at least 0 and below 1, not 1.0."),
+    ("training", {"consistency": -1.0}, "training.consistency must be at least 0, not -1.0."),
     (
         "training",
         {"ema_decay": 1.0, "select_final": True},

@@ -139,6 +139,8 @@ class TrainingConfig:
     cooldown_steps: int = 0  # final steps of linear decay to 0; 0: none, as in the paper
     dropout_warmup_steps: int = 0  # first steps, over which dropout and bpe_dropout rise from 0; 0: none
     bidirectional_steps: int = 0  # first steps, in which every other batch is reversed (target → source); 0: none
+    consistency: float = 0.0  # weight of the divergence between whole and cut input (SimCut), at twice the cost; 0: off
+    cutoff: float = 0.05  # with consistency: probability of cutting off an input token
     label_smoothing: float = 0.1  # probability spread over the vocabulary, section 5.4
     clip_norm: float = 0.0  # maximum gradient norm; 0: no clipping, as in the paper
     precision: str = "auto"  # data type of activations: "auto" (bf16 if supported natively), "fp32", "bf16" or "fp16"
@@ -160,9 +162,10 @@ class TrainingConfig:
         _at_least(self, "training", 1, *one, "validate_every", "save_every", "average")
         _at_least(self, "training", 0, "seed", "keep", "patience", "threads", "clip_norm")
         _at_least(self, "training", 0, "cooldown_steps", "dropout_warmup_steps", "bidirectional_steps")
-        _finite(self, "training", "learning_rate", "clip_norm")
+        _finite(self, "training", "learning_rate", "clip_norm", "consistency")
         _require(self.learning_rate > 0, f"training.learning_rate must be above 0, not {self.learning_rate}.")
-        _share(self, "training", "label_smoothing", "ema_decay")
+        _share(self, "training", "label_smoothing", "ema_decay", "cutoff")
+        _at_least(self, "training", 0, "consistency")
         _require(
             self.select_final or not self.ema_decay,
             f"training.ema_decay = {self.ema_decay} has no effect without training.select_final = true, which lets "

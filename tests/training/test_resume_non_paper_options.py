@@ -20,6 +20,7 @@ from heedful.training.run import train
         ("model.word_dropout", 0.2, 0.0),
         ("training.optimizer", "muon", "adam"),
         ("training.bidirectional_steps", 4, 0),
+        ("training.consistency", 3.0, 0.0),
     ],
 )
 def test_resumed_run_matches_an_uninterrupted_one(tmp_path: Path, key: str, value: Any, papers: Any) -> None:

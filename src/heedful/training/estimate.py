@@ -19,6 +19,7 @@ from heedful.config import ModelConfig, Recipe, TrainingConfig
 from heedful.model.attention import longest_plain
 from heedful.model.complexity import orthogonalisation_flops, training_flops
 from heedful.model.transformer import Transformer
+from heedful.training.consistency import CHUNK, consistency_flops
 from heedful.training.muon import ROUNDS
 
 ASSUMED_LENGTH = 25  # tokens per sentence if there is no text; FLOPs per token hardly depend on it
@@ -121,7 +122,10 @@ def _mean(config: ModelConfig, training: TrainingConfig, shapes: BatchShapes) ->
 
 
 def _batch_flops(config: ModelConfig, training: TrainingConfig, shape: BatchShape) -> int:
-    return training_flops(config, *shape, checkpointed=training.checkpoint_activations)
+    flops = training_flops(config, *shape, checkpointed=training.checkpoint_activations)
+    if training.consistency:
+        flops += consistency_flops(config, *shape, checkpointed=training.checkpoint_activations)
+    return flops
 
 
 def optimizer_flops(config: ModelConfig, training: TrainingConfig) -> int:
@@ -189,6 +193,8 @@ def activations(config: ModelConfig, training: TrainingConfig, shape: BatchShape
         layers = config.N * encoder + config.decoder_layers * decoder
     ends = B * (S + T) * (8 + d_model * (config.dropout > 0))  # ids and dropout
     ends += width * B * S * d_model  # the encoder's output
+    if training.consistency:  # a second pass, and what the divergence of a chunk needs: two pairs of P × V tensors
+        layers, ends = 2 * layers, 2 * ends + 16 * min(tokens, CHUNK) * V
     # The loss keeps two gradients (training/loss.py: projected_loss), or in fp16 the states and all logits.
     if dtype == torch.float16:
         return layers + ends + tokens * (2 * d_model + 4 * V)

@@ -126,6 +126,11 @@ def _add_product(total: Tensor, a: Tensor, b: Tensor) -> None:
 def batch_loss(model: Transformer, batch: Batch, label_smoothing: float) -> Loss:
     """Return the loss of one parallel pass with teacher forcing. Logits are computed for real tokens only."""
     states_PD, labels_P = teacher_forced_states(model, batch)
+    return states_loss(model, states_PD, labels_P, label_smoothing)
+
+
+def states_loss(model: Transformer, states_PD: Tensor, labels_P: Tensor, label_smoothing: float) -> Loss:
+    """Return the loss of the decoder's states."""
     if states_PD.dtype == torch.float16:
         # The loss scale must be applied to the gradient of the logits before rounding, which only autograd does.
         return smoothed_cross_entropy(model.embedding.logits(states_PD), labels_P, label_smoothing)

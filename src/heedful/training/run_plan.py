@@ -97,7 +97,8 @@ def measure(recipe: Recipe, trial: Trial, seconds: float, most: int | None = Non
             done += 1
         elapsed = perf_counter() - began
         # The backward pass has twice the products of the forward pass, which is all that validation needs.
-        losses = elapsed / tokens * trial.valid.buckets.target_tokens / 3
+        passes = 3 * (2 if training.consistency else 1)
+        losses = elapsed / tokens * trial.valid.buckets.target_tokens / passes
         greedy = _search_seconds(model, trial, 1, MOST_DECODED)
         _, searches = final_model.searches(recipe)
         beam = _search_seconds(model, trial, recipe.decoding.beam, final_model.ALPHA_LINES) if searches else 0.0

@@ -14,10 +14,11 @@ from heedful.config import TrainingConfig
 from heedful.data.batches import Batch, Batches
 from heedful.errors import NonFiniteError
 from heedful.model.transformer import Transformer
+from heedful.training.consistency import consistent_loss
 from heedful.training.display import Report, Sample
 from heedful.training.distributed import ProcessGroup
 from heedful.training.dropout_schedule import seed_dropout, set_dropout
-from heedful.training.loss import batch_loss
+from heedful.training.loss import Loss, batch_loss
 from heedful.training.memory_errors import batch_memory_errors
 from heedful.training.moving_average import MovingAverage
 from heedful.training.optimizer import make_optimizers
@@ -137,12 +138,17 @@ class Trainer:
         for number, batch in enumerate(batches):
             seed_dropout(self.config.seed, step, self.processes.rank + number * self.processes.world_size)
             with batch_memory_errors(batch, step, self.config.checkpoint_activations):
-                sums = batch_loss(self.model, batch.to(self.device), self.config.label_smoothing)
+                sums = self._loss(batch.to(self.device))
                 scaled: Tensor = self.scaler.scale(sums.smoothed / tokens)
                 scaled.backward()  # type: ignore[no-untyped-call]
             loss += sums.smoothed.item() / tokens
             nll += sums.nll.item() / tokens
         return loss, nll
+
+    def _loss(self, batch: Batch) -> Loss:
+        if self.config.consistency:
+            return consistent_loss(self.model, batch, self.config)
+        return batch_loss(self.model, batch, self.config.label_smoothing)
 
     def _clip_gradients(self) -> float:
         """Clip the gradient to `training.clip_norm`, and return its norm before clipping."""

@@ -149,9 +149,9 @@ def search_without_end(encoder: SearchEncoder, source_BS: Tensor) -> Memory:
     return _search_encode(encoder, source_BS.masked_fill(source_BS == EOS, PAD))
 
 
-def embed_start_as_zero(embedding: Embedding, ids_BT: Tensor) -> Tensor:
+def embed_start_as_zero(embedding: Embedding, ids_BT: Tensor, side: str = "target") -> Tensor:
     """Start the decoder from the position alone."""
-    embedded_BTD = F.embedding(ids_BT, embedding.weight_VD, padding_idx=PAD) * embedding.scale
+    embedded_BTD = F.embedding(ids_BT, embedding.matrix(side), padding_idx=PAD) * embedding.scale
     embedded_BTD = embedded_BTD * (ids_BT != BOS)[:, :, None]
     positions_TD = embedding.positions(ids_BT.shape[1])
     return dropout.dropout(embedded_BTD + positions_TD, embedding.dropout, embedding.training)

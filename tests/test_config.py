@@ -70,6 +70,10 @@ OUT_OF_RANGE = [
             "bidirectional_steps",
         )
     ),
+    ("model", {"embedding_scale": -1.0}, "model.embedding_scale must be at least 0, not -1.0."),
+    ("model", {"embedding_scale": INF}, "model.embedding_scale must be finite, not inf."),
+    ("model", {"activation": "tanh"}, 'model.activation must be one of relu, gelu, swish, not "tanh".'),
+    ("model", {"tied_embeddings": "some"}, 'model.tied_embeddings must be one of all, target, none, not "some".'),
     ("training", {"learning_rate": 0.0}, "training.learning_rate must be above 0, not 0.0."),
     ("training", {"learning_rate": INF}, "training.learning_rate must be finite, not inf."),
     ("training", {"learning_rate": NAN}, "training.learning_rate must be finite, not nan."),

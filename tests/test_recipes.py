@@ -116,7 +116,7 @@ def refusal(path: Path) -> str:
         ("training = 3\n", "{path}: training must be a section. Write [training] and its keys below it."),
         ("[[training]]\nsteps = 3\n", "{path}: training must be a section. Write [training] and its keys below it."),
         ("[training]\nwarmup = 3\n", '{path}: unknown key "warmup" in [training]. Did you mean "warmup_steps"?'),
-        ("[model]\nn = 3\n", '{path}: unknown key "n" in [model]. Allowed: N, N_decoder, attention_dropout, '),
+        ("[model]\nn = 3\n", '{path}: unknown key "n" in [model]. Allowed: N, N_decoder, activation, '),
         (
             "[model]\nvocab_size = 300\n",
             '{path}: unknown key "vocab_size" in [model]. It belongs in [data]: "data.vocab_size".',

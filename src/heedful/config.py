@@ -99,12 +99,21 @@ class ModelConfig:
     word_dropout: float = 0.0  # probability of zeroing an input embedding; off during the cooldown
     positions: str = "sinusoidal"  # "sinusoidal" or "learned", Table 3 (E)
     max_positions: int = 512  # size of the learned position table
+    # The paper's model has the defaults; models imported from other tools may have other values.
+    activation: str = "relu"  # of the feed-forward layers: "relu" (Eq. 2), "gelu" or "swish"
+    tied_embeddings: str = "all"  # what shares a matrix: "all", "target" (with projection) or "none"
+    embedding_scale: float = 0.0  # factor on token embeddings; 0: the square root of d_model, section 3.4
+    output_bias: bool = False  # whether the projection to the vocabulary has a bias
 
     def __post_init__(self) -> None:
         _at_least(self, "model", 1, "vocab_size", "N", "d_model", "d_ff", "h", "max_positions")
         _at_least(self, "model", 0, "d_k", "d_v", "N_decoder")
         _share(self, "model", "dropout", "attention_dropout", "word_dropout")
         _one_of(self, "model", "positions", ("sinusoidal", "learned"))
+        _one_of(self, "model", "activation", ("relu", "gelu", "swish"))
+        _one_of(self, "model", "tied_embeddings", ("all", "target", "none"))
+        _at_least(self, "model", 0, "embedding_scale")
+        _finite(self, "model", "embedding_scale")
         _require(
             self.positions == "learned" or self.d_model % 2 == 0,
             f"model.d_model must be even for sinusoidal positions (sine and cosine pairs), not {self.d_model}.",

@@ -42,7 +42,7 @@ def end_of(path: Path, last: int = LAST) -> dict[str, Any]:
     run = RunDirectory(path)
     newest = run.checkpoint(last)
     files = [newest / "model.safetensors", newest / "optimizer.safetensors"]
-    files += [run.model / "model.safetensors", run.best / "model.safetensors", run.tokenizer, run.config]
+    files += [run.model / "model.safetensors", run.best / "model.safetensors", run.path / "tokenizer.model", run.config]
     state = json.loads((newest / "state.json").read_text(encoding="utf-8"))
     log = read_log(run.log)
     return {

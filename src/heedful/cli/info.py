@@ -20,11 +20,11 @@ from heedful.config import ModelConfig, Recipe
 from heedful.errors import ModelError, UsageError
 from heedful.formatting import format_duration, next_commands, plural, shell_command
 from heedful.model.transformer import Transformer
-from heedful.storage.file_names import CONFIG, MODEL_FILES, WEIGHTS
+from heedful.storage.file_names import CONFIG, WEIGHTS
 from heedful.storage.manifest import verify_manifest
-from heedful.storage.model_directory import read_model
+from heedful.storage.model_directory import read_model, required_files
 from heedful.storage.run_directory import RunDirectory, is_run
-from heedful.text.tokenizer import Tokenizer
+from heedful.storage.tokenizer_files import read_tokenizer
 from heedful.training.diagnosis import diagnose
 from heedful.training.progress import Progress
 from heedful.training.run_log import read_log
@@ -102,7 +102,7 @@ def model_facts(path: Path) -> Facts:
         "text": asdict(model.text),
         "decoding": asdict(model.decoding),
         "history": dict(model.history),
-        "sha256": verify_manifest(path, MODEL_FILES, ModelError),
+        "sha256": verify_manifest(path, required_files(path), ModelError),
     }
 
 
@@ -140,7 +140,8 @@ def _is_finished(step: int, validations: list[Facts], recipe: Recipe) -> bool:
 def _planned(run: RunDirectory) -> Facts:
     """Return the model facts that are known before a model is written."""
     recipe = run.recipe()
-    size = Tokenizer.read(run.tokenizer).vocab_size if run.tokenizer.is_file() else recipe.data.vocab_size
+    started = any(path.is_file() for path in run.tokenizer_files)
+    size = read_tokenizer(run.path).vocab_size if started else recipe.data.vocab_size
     text = {key: getattr(recipe.data, key) for key in ("source_language", "target_language", "lowercase", "max_length")}
     shape = shape_facts(replace(recipe.model, vocab_size=size))
     return {"model": None, **shape, "text": text, "decoding": asdict(recipe.decoding)}

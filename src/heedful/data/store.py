@@ -182,7 +182,7 @@ def _tokenized(
     candidates = _candidates(pairs, rules, report)
     while chunk := list(islice(candidates, _CHUNK)):
         sources = tokenizer.encode_many([pair.source for _, pair in chunk], threads)
-        targets = tokenizer.encode_many([pair.target for _, pair in chunk], threads)
+        targets = tokenizer.target.encode_many([pair.target for _, pair in chunk], threads)
         numbers = [line for line, _ in chunk]
         sentences = map(_Kept, numbers, ([*ids, EOS] for ids in sources), ([*ids, EOS] for ids in targets))
         kept = [sentence for sentence in sentences if _fits(sentence, rules, report)]

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from heedful.decoding import weights
-from heedful.decoding.projection_kernels import MakeProjection, Precision, Projection, projections
+from heedful.decoding.projection_kernels import MakeProjection, Precision, Projection, activated, projections
 from heedful.decoding.weights import Norm
 from heedful.model.attention import softmax
 from heedful.model.layers import DecoderLayer
@@ -23,10 +23,9 @@ class SearchDecoder:
 
     def __init__(self, model: Transformer, precision: Precision = "fp32") -> None:
         make, self.dtype = projections(precision, model.embedding.weight_VD.dtype)
-        weight_VD = model.embedding.weight_VD.detach()
         self.model = model
         self.layers = [SearchLayer(layer, make, self.dtype) for layer in model.decoder]
-        self.logits: Projection = make(weight_VD, None)
+        self.logits: Projection = make(*weights.vocabulary_projection(model.embedding))
 
     def embedded(self, tokens_R: Tensor, position_R: Tensor) -> Tensor:
         """Embed tokens (sections 3.4 and 3.5), each row at its own position."""
@@ -51,6 +50,7 @@ class SearchLayer:
         self._cross_output = make(*weights.output(cross))
         self._after_cross_attention = Norm.of(layer.after_cross_attention, dtype)
         self._inner = make(*weights.linear(feed_forward.inner))
+        self._activation = feed_forward.activation
         self._outer = make(*weights.linear(feed_forward.outer))
         self._after_feed_forward = Norm.of(layer.after_feed_forward, dtype)
 
@@ -79,7 +79,7 @@ class SearchLayer:
         [query_BHWK] = self._heads(self._query(x_RD), len(query_BHWK))
         attended = self._cross_output(attend(query_BHWK, memory, memory_mask_B11S))
         x_RD = self._after_cross_attention.add(x_RD, attended)
-        return self._after_feed_forward.add(x_RD, self._outer(self._inner.relu(x_RD)))
+        return self._after_feed_forward.add(x_RD, self._outer(activated(self._inner, x_RD, self._activation)))
 
     def _heads(self, x: Tensor, sentences: int) -> Tensor:
         """Separate joined projections of B·W rows: their number × B×H×W×K."""

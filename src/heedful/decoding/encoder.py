@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from heedful.decoding import weights
-from heedful.decoding.projection_kernels import MakeProjection, Precision, projections
+from heedful.decoding.projection_kernels import MakeProjection, Precision, activated, projections
 from heedful.decoding.weights import Norm
 from heedful.model.attention import attention
 from heedful.model.layers import EncoderLayer
@@ -25,7 +25,7 @@ class SearchEncoder:
     def encode(self, source_BS: Tensor) -> Memory:
         """Return the encoder's output for padded sources."""
         mask_B11S = padding_mask(source_BS)
-        embedded_BSD: Tensor = self.embedding(source_BS)
+        embedded_BSD: Tensor = self.embedding(source_BS, "source")
         B, S, D = embedded_BSD.shape
         x_RD = embedded_BSD.to(self.dtype).view(B * S, D)
         for layer in self.layers:
@@ -44,6 +44,7 @@ class _Layer:
         self._output = make(*weights.linear(own.output))
         self._after_self_attention = Norm.of(layer.after_self_attention, dtype)
         self._inner = make(*weights.linear(feed_forward.inner))
+        self._activation = feed_forward.activation
         self._outer = make(*weights.linear(feed_forward.outer))
         self._after_feed_forward = Norm.of(layer.after_feed_forward, dtype)
 
@@ -55,4 +56,4 @@ class _Layer:
         heads_BHSK = attention(q_BHSK, k_BHSK, v_BHSK, mask_B11S)
         attended_RD = self._output(heads_BHSK.transpose(1, 2).reshape(len(x_RD), -1))
         x_RD = self._after_self_attention.add(x_RD, attended_RD)
-        return self._after_feed_forward.add(x_RD, self._outer(self._inner.relu(x_RD)))
+        return self._after_feed_forward.add(x_RD, self._outer(activated(self._inner, x_RD, self._activation)))

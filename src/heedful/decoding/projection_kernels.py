@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from heedful.errors import MachineError, UsageError
+from heedful.model.layers import ACTIVATIONS
 
 Precision = Literal["fp32", "bf16", "int8"]
 PRECISIONS: tuple[str, ...] = get_args(Precision)
@@ -103,6 +104,11 @@ class Int8Projection:
 
     def relu(self, x_RD: Tensor) -> Tensor:
         return self(x_RD).relu_()
+
+
+def activated(project: Projection, x_RD: Tensor, activation: str) -> Tensor:
+    """Return activation(xWᵀ + b); some kernels compute relu in the same pass."""
+    return project.relu(x_RD) if activation == "relu" else ACTIVATIONS[activation](project(x_RD))
 
 
 MakeProjection = Callable[[Tensor, "Tensor | None"], Projection]

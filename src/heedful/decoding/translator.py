@@ -122,7 +122,14 @@ class Translator:
         """Split a text into the segments that the model translates, each with its token ids."""
         facts = self.model.text
         by_sentence = facts.sentence_per_line and split
-        return segment_text(text, self.ids, facts.max_length, by_sentence, facts.source_language)
+        prefix, rest = self.model.tokenizer.language_prefix(text)  # every segment gets it
+
+        def encode(part: str) -> list[int]:
+            return self.ids(prefix + part)
+
+        found = segment_text(rest, encode, facts.max_length, by_sentence, facts.source_language)
+        skipped = len(text) - len(rest)
+        return found._replace(segments=[one._replace(start=one.start + skipped) for one in found.segments])
 
     def search(
         self, sources: list[list[int]], *, beam: int | None = None, alpha: float | None = None, n_best: int = 1
@@ -141,7 +148,7 @@ class Translator:
         sides = list(zip(sources, targets, strict=True))
         for number, pair in enumerate(sides, start=first_line):
             check_text("\n".join(pair), f"line {number}")
-        pairs = [(self.ids(source), self.ids(target)) for source, target in sides]
+        pairs = [(self.ids(source), self.target_ids(target)) for source, target in sides]
         results: list[PairScore] = [PairScore(0.0, 0)] * len(pairs)
         longest = [max(map(len, pair)) for pair in pairs]
         for number, tokens in enumerate(longest, start=first_line):
@@ -160,6 +167,10 @@ class Translator:
     def ids(self, text: str) -> list[int]:
         """Return the token ids of a line, with the end token."""
         return [*self.model.tokenizer.encode(clean(text, self.model.text.lowercase)), EOS]
+
+    def target_ids(self, text: str) -> list[int]:
+        """Return the token ids of a line in the target language, with the end token."""
+        return [*self.model.tokenizer.target.encode(clean(text, self.model.text.lowercase)), EOS]
 
     def _settings(self, beam: int | None, alpha: float | None, n_best: int) -> _Settings:
         own = self.model.decoding

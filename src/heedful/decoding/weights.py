@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from heedful.model.attention import MultiHeadAttention
+from heedful.model.embeddings import Embedding
 from heedful.model.layers import AddAndNorm
 
 Linear = tuple[Tensor, Tensor]  # weight and bias
@@ -34,6 +35,11 @@ class Norm(NamedTuple):
 
 def linear(module: nn.Linear) -> Linear:
     return module.weight.detach(), module.bias.detach()
+
+
+def vocabulary_projection(embedding: Embedding) -> tuple[Tensor, Tensor | None]:
+    """Return the weight of the projection to the vocabulary, and its bias if the model has one."""
+    return embedding.matrix("projection").detach(), None if embedding.bias_V is None else embedding.bias_V.detach()
 
 
 def joined(*linears: Linear) -> Linear:

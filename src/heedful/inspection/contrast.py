@@ -54,7 +54,7 @@ def _input_times_gradient(
     model: Transformer, source_S: Tensor, target_T: Tensor, chosen: int, other: int
 ) -> tuple[float, Tensor]:
     with torch.inference_mode(False), torch.enable_grad():
-        embedded = embed(model, source_S.clone())
+        embedded = embed(model, source_S.clone(), "source")
         scaled_SD = embedded.scaled_TD.detach().clone().requires_grad_()
         memory_SD = encode_steps(model, scaled_SD + embedded.position_TD.detach())[-1].output_TD
         states_TD = decode_steps(model, embed(model, target_T.clone()).input_TD, memory_SD)[-1].output_TD
@@ -68,7 +68,7 @@ def _value_zeroing(
     model: Transformer, source_S: Tensor, target_T: Tensor, chosen: int, other: int
 ) -> tuple[Tensor, list[LayerSteps]]:
     """Return the fall of the difference when cross-attention gets zeros for a token's values; and the plain steps."""
-    memory_SD = encode_steps(model, embed(model, source_S).input_TD)[-1].output_TD
+    memory_SD = encode_steps(model, embed(model, source_S, "source").input_TD)[-1].output_TD
     target_TD = embed(model, target_T).input_TD
     S = len(source_S)
     read_BS = 1.0 - torch.eye(S, dtype=memory_SD.dtype, device=memory_SD.device)

@@ -117,7 +117,9 @@ def _sublayers(layer: LayerSteps, place: Head, position: int) -> Iterator[Step]:
     formula = "LayerNorm(x + Sublayer(x))"
     yield _step("Residual and norm", formula, "3.1", shape, norm, "self.norm(", after[position])
     inner, code = layer.feed_forward.inner_TF, layers_code.FeedForward.forward
-    yield _step("Feed-forward, inner", "max(0, x W₁ + b₁)", "3.3", _shape(inner), code, "F.relu", inner[position])
+    name = layer.feed_forward.activation
+    activated = "max(0, x W₁ + b₁)" if name == "relu" else f"{name}(x W₁ + b₁)"
+    yield _step("Feed-forward, inner", activated, "3.3", _shape(inner), code, "ACTIVATIONS[", inner[position])
     outer = layer.feed_forward.output_TD
     yield _step("Feed-forward, outer", "… W₂ + b₂", "3.3", shape, code, "self.outer(", outer[position])
     yield _step("Output of the layer", formula, "3.1", shape, norm, "self.norm(", layer.output_TD[position])

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from heedful.model.attention import MultiHeadAttention, causal_mask
-from heedful.model.layers import DecoderLayer, EncoderLayer, FeedForward
+from heedful.model.layers import ACTIVATIONS, DecoderLayer, EncoderLayer, FeedForward
 from heedful.model.transformer import Transformer
 
 
@@ -43,8 +43,9 @@ class AttentionSteps(NamedTuple):
 class FeedForwardSteps(NamedTuple):
     """The position-wise feed-forward network (section 3.3)."""
 
-    inner_TF: Tensor  # after ReLU
+    inner_TF: Tensor  # after the activation
     output_TD: Tensor
+    activation: str
 
 
 class LayerSteps(NamedTuple):
@@ -71,17 +72,17 @@ class Trace(NamedTuple):
 
 def trace(model: Transformer, source: Tensor, target: Tensor) -> Trace:
     """Return every step for source ids and target input ids (the target shifted right), without padding."""
-    embedded_source, embedded_target = embed(model, source), embed(model, target)
+    embedded_source, embedded_target = embed(model, source, "source"), embed(model, target, "target")
     encoder = encode_steps(model, embedded_source.input_TD)
     decoder = decode_steps(model, embedded_target.input_TD, encoder[-1].output_TD)
     logits_TV = model.embedding.logits(decoder[-1].output_TD)
     return Trace(embedded_source, encoder, embedded_target, decoder, logits_TV)
 
 
-def embed(model: Transformer, ids: Tensor) -> Embedded:
+def embed(model: Transformer, ids: Tensor, side: str = "target") -> Embedded:
     embedding = model.embedding
-    found_TD = F.embedding(ids, embedding.weight_VD)
-    scaled_TD, position_TD = found_TD * math.sqrt(model.config.d_model), embedding.positions(ids.shape[-1])
+    found_TD = F.embedding(ids, embedding.matrix(side))
+    scaled_TD, position_TD = found_TD * embedding.scale, embedding.positions(ids.shape[-1])
     return Embedded(found_TD, scaled_TD, position_TD, scaled_TD + position_TD)
 
 
@@ -121,8 +122,8 @@ def _heads(module: MultiHeadAttention, x_TE: Tensor) -> Tensor:
 
 
 def _feed_forward(module: FeedForward, x_TD: Tensor) -> FeedForwardSteps:
-    inner_TF = F.relu(module.inner(x_TD))
-    return FeedForwardSteps(inner_TF, module.outer(inner_TF))
+    inner_TF = ACTIVATIONS[module.activation](module.inner(x_TD))
+    return FeedForwardSteps(inner_TF, module.outer(inner_TF), module.activation)
 
 
 def _encoder_layer(layer: EncoderLayer, x_TD: Tensor) -> LayerSteps:

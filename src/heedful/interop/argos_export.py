@@ -16,6 +16,7 @@ from heedful.atomic_files import write_durably
 from heedful.errors import UsageError
 from heedful.interop.ctranslate2_export import TOKENIZER, write_ctranslate2
 from heedful.interop.sentence_splitter_onnx import build_sentence_splitter
+from heedful.storage.file_names import MARIAN_TOKENIZER
 from heedful.storage.model_directory import Model
 from heedful.text.languages import language_name
 
@@ -40,11 +41,11 @@ def write_argos(model: Model, path: Path, quantization: str | None = None) -> No
         files = {
             f"model/{one.name}": one.read_bytes()
             for one in sorted(ctranslate2_model.iterdir())
-            if one.name != TOKENIZER
+            if one.name not in (TOKENIZER, *MARIAN_TOKENIZER)
         }
         files |= {
             "metadata.json": json.dumps(_metadata(source, target), indent=1, ensure_ascii=False).encode("utf-8"),
-            TOKENIZER: model.tokenizer.model,
+            TOKENIZER: model.tokenizer.model,  # Argos only encodes with it; it decodes by joining the tokens
             f"minisbd/{source}.onnx": build_sentence_splitter(source),
             "README.md": _readme(source, target).encode("utf-8"),
         }

@@ -2,6 +2,8 @@
 
 model.bin · config.json · shared_vocabulary.json · sentencepiece.model (the tokenizer, which the caller applies)
 
+A model that was imported from Marian has source.spm and target.spm instead of sentencepiece.model.
+
 docs/how-to/deployment.md lists the differences between its search and heedful's.
 """
 
@@ -24,7 +26,10 @@ from heedful.interop.export_constraints import (
 )
 from heedful.model.attention import MultiHeadAttention
 from heedful.model.layers import AddAndNorm, DecoderLayer, EncoderLayer
+from heedful.storage.file_names import SOURCE_TOKENIZER, TARGET_TOKENIZER
 from heedful.storage.model_directory import Model
+from heedful.text.marian_tokenizer import MarianTokenizer
+from heedful.text.tokenizer import Tokenizer
 
 TOKENIZER = "sentencepiece.model"
 
@@ -34,7 +39,14 @@ def write_ctranslate2(model: Model, directory: Path, quantization: str | None = 
     spec = _build_spec(model, quantization)
     with new_directory(directory, needed=4 * model.transformer.parameter_count()) as unfinished:
         spec.save(str(unfinished))
-        (unfinished / TOKENIZER).write_bytes(model.tokenizer.model)
+        for name, content in _tokenizer_files(model.tokenizer).items():
+            (unfinished / name).write_bytes(content)
+
+
+def _tokenizer_files(tokenizer: Tokenizer) -> dict[str, bytes]:
+    if isinstance(tokenizer, MarianTokenizer):
+        return {SOURCE_TOKENIZER: tokenizer.model, TARGET_TOKENIZER: tokenizer.target_model}
+    return {TOKENIZER: tokenizer.model}
 
 
 def is_installed() -> bool:
@@ -54,8 +66,8 @@ def _build_spec(model: Model, quantization: str | None) -> Any:
         (transformer.config.N, transformer.config.decoder_layers),
         transformer.config.h,
         pre_norm=False,
-        activation=specs.common_spec.Activation.RELU,
-    )  # CTranslate2 multiplies embeddings by √d_model by default
+        activation=specs.common_spec.Activation[transformer.config.activation.upper()],
+    )
     _set_embeddings(spec, model)
     for theirs, encoder_layer in zip(spec.encoder.layer, transformer.encoder, strict=True):
         _set_encoder_layer(theirs, encoder_layer)
@@ -87,14 +99,19 @@ def _import_specs() -> Any:
 
 
 def _set_embeddings(spec: Any, model: Model) -> None:
-    """Set the three tied embedding matrices, the positions and the suppression bias."""
+    """Set the three embedding matrices, the positions and the bias with the suppressed tokens."""
     embedding = model.transformer.embedding
-    weight = _to_numpy(embedding.weight_VD)
-    bias_V = torch.zeros(embedding.weight_VD.shape[0])
+    bias_V = torch.zeros(model.transformer.config.vocab_size) if embedding.bias_V is None else embedding.bias_V.clone()
     bias_V[list(SUPPRESSED_TOKENS)] = SUPPRESSION_BIAS
     positions = _to_numpy(embedding.positions(position_table_size(model)))
-    spec.encoder.embeddings[0].weight = weight
-    spec.decoder.embeddings.weight = spec.decoder.projection.weight = weight
+    for theirs, side in (
+        (spec.encoder.embeddings[0], "source"),
+        (spec.decoder.embeddings, "target"),
+        (spec.decoder.projection, "projection"),
+    ):
+        theirs.weight = _to_numpy(embedding.matrix(side))
+    for stack in (spec.encoder, spec.decoder):
+        stack.scale_embeddings = embedding.scale
     spec.decoder.projection.bias = _to_numpy(bias_V)
     spec.encoder.position_encodings.encodings = spec.decoder.position_encodings.encodings = positions
 

@@ -27,23 +27,30 @@ def _table(length: int, d_model: int, dtype: torch.dtype, device: torch.device) 
 
 
 class Embedding(nn.Module):
-    """One matrix for source, target and the pre-softmax projection (section 3.4), plus positions."""
+    """One matrix for source, target and the pre-softmax projection (section 3.4), plus positions.
+
+    Imported models may have a matrix of their own for the source or the projection, and a bias.
+    """
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.scale = math.sqrt(config.d_model)
+        self.scale = config.embedding_scale or math.sqrt(config.d_model)
         self.dropout = config.dropout
         self.word_dropout = config.word_dropout
         # Data type of the activations in training mode, which every later layer follows; None: that of the weights.
         self.training_dtype: torch.dtype | None = None
-        self.weight_VD = nn.Parameter(torch.empty(config.vocab_size, config.d_model))
+        shape, tied = (config.vocab_size, config.d_model), config.tied_embeddings
+        self.weight_VD = nn.Parameter(torch.empty(shape))
+        self.source_VD = nn.Parameter(torch.empty(shape)) if tied != "all" else None
+        self.projection_VD = nn.Parameter(torch.empty(shape)) if tied == "none" else None
+        self.bias_V = nn.Parameter(torch.empty(config.vocab_size)) if config.output_bias else None
         # Sinusoids are computed, not stored: they do not limit the sentence length.
         learned = config.positions == "learned"
         self.positions_TD = nn.Parameter(torch.empty(config.max_positions, config.d_model)) if learned else None
 
-    def forward(self, ids_BT: Tensor) -> Tensor:
+    def forward(self, ids_BT: Tensor, side: str = "target") -> Tensor:
         """Return embedding · √d_model + position, with dropout on the sum."""
-        embedded_BTD = F.embedding(ids_BT, self.weight_VD, padding_idx=PAD) * self.scale
+        embedded_BTD = F.embedding(ids_BT, self.matrix(side), padding_idx=PAD) * self.scale
         if self.training and self.word_dropout:
             # Not rescaled by 1 / (1 - p): the remaining words keep the size that they have at inference.
             kept_BT1 = torch.rand((*ids_BT.shape, 1), device=ids_BT.device) >= self.word_dropout
@@ -54,8 +61,14 @@ class Embedding(nn.Module):
         return dropout(embedded_BTD, self.dropout, self.training)
 
     def logits(self, states: Tensor) -> Tensor:
-        """Project … × D to … × V with the embedding matrix, without a bias."""
-        return F.linear(states, self.weight_VD.to(states.dtype))
+        """Project … × D to … × V with the embedding matrix; the paper's model has no bias."""
+        bias_V = None if self.bias_V is None else self.bias_V.to(states.dtype)
+        return F.linear(states, self.matrix("projection").to(states.dtype), bias_V)
+
+    def matrix(self, side: str) -> Tensor:
+        """Return the matrix of "source", "target" or "projection", in the paper the same one."""
+        own = {"source": self.source_VD, "projection": self.projection_VD}.get(side)
+        return self.weight_VD if own is None else own
 
     def positions(self, length: int) -> Tensor:
         """Return the encodings of positions 0 … T-1, T × D."""

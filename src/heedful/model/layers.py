@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -10,17 +13,23 @@ from heedful.model.attention import MultiHeadAttention
 from heedful.model.dropout import dropout
 from heedful.model.mixed_precision_layers import LayerNorm, Linear
 
+# Values of model.activation. The paper's is relu; Marian models often have swish.
+ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = MappingProxyType(
+    {"relu": F.relu, "gelu": F.gelu, "swish": F.silu}
+)
+
 
 class FeedForward(nn.Module):
     """The position-wise feed-forward network (Eq. 2): max(0, xW₁ + b₁)W₂ + b₂."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
+        self.activation = config.activation
         self.inner = Linear(config.d_model, config.d_ff)
         self.outer = Linear(config.d_ff, config.d_model)
 
     def forward(self, x_BTD: Tensor) -> Tensor:
-        hidden_BTF = F.relu(self.inner(x_BTD))
+        hidden_BTF = ACTIVATIONS[self.activation](self.inner(x_BTD))
         result: Tensor = self.outer(hidden_BTF)
         return result
 

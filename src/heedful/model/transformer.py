@@ -50,7 +50,7 @@ class Transformer(nn.Module):
 
     def encode(self, source_BS: Tensor) -> Memory:
         mask = padding_mask(source_BS)
-        x_BSD = self.embedding(source_BS)
+        x_BSD = self.embedding(source_BS, "source")
         for layer in self.encoder:
             x_BSD = self._apply_layer(layer, x_BSD, mask)
         return Memory(x_BSD, mask)
@@ -68,7 +68,7 @@ class Transformer(nn.Module):
     def attention_weights(self, source_BS: Tensor, target_BT: Tensor) -> AttentionWeights:
         """Return the weights of every head, by the plain formula. Each row sums to 1."""
         mask = padding_mask(source_BS)
-        x_BSD, y_BTD = self.embedding(source_BS), self.embedding(target_BT)
+        x_BSD, y_BTD = self.embedding(source_BS, "source"), self.embedding(target_BT)
         encoder, decoder, cross = [], [], []
         for layer in self.encoder:
             x_BSD, weights = layer(x_BSD, mask, want_weights=True)
@@ -116,5 +116,5 @@ def initialise(model: Transformer) -> None:
             nn.init.xavier_uniform_(module.outer.weight, gain=0.1)
     for name, parameter in model.embedding.named_parameters():
         # Learned positions are added unscaled, so they start at the size of the scaled embeddings.
-        deviation = model.config.d_model**-0.5 if name == "weight_VD" else 1.0
+        deviation = {"positions_TD": 1.0, "bias_V": 0.0}.get(name, model.config.d_model**-0.5)
         nn.init.normal_(parameter, std=deviation)

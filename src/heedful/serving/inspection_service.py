@@ -121,7 +121,7 @@ class InspectionService:
         try:
             off = parse_heads(request.off, translator.model.transformer.config)
             if request.translation:
-                lengths = [len(translator.ids(text)), len(translator.ids(request.translation))]
+                lengths = [len(translator.ids(text)), len(translator.target_ids(request.translation))]
             else:
                 lengths = [len(segment.ids) for segment in translator.segment(text).segments]
         except InputError as error:

@@ -8,8 +8,11 @@ MARKER = ".heedful"  # marks a directory that heedful created
 # MODEL
 WEIGHTS = "model.safetensors"
 TOKENIZER = "tokenizer.model"
+SOURCE_TOKENIZER, TARGET_TOKENIZER, VOCABULARY = "source.spm", "target.spm", "vocab.json"  # imported from Marian
+MARIAN_TOKENIZER = (SOURCE_TOKENIZER, TARGET_TOKENIZER, VOCABULARY)
+TOKENIZER_FILES = (TOKENIZER, *MARIAN_TOKENIZER)  # a model has the first or the three others
 CONFIG = "config.json"
-MODEL_FILES = (CONFIG, TOKENIZER, WEIGHTS)
+MODEL_FILES = (CONFIG, *TOKENIZER_FILES, WEIGHTS)
 CTRANSLATE2_WEIGHTS = "model.bin"
 
 # RUN
@@ -23,7 +26,10 @@ BEST = "best"
 AVERAGED = "model"
 TENSORBOARD = "tensorboard"
 ATTENTION_FIGURE, ATTENTION_PAGE = "attention.png", "attention.html"
-RUN_ENTRIES = (RECIPE, TOKENIZER, LOG, DATA, CHECKPOINTS, BEST, AVERAGED, TENSORBOARD, ATTENTION_FIGURE, ATTENTION_PAGE)
+RUN_ENTRIES = (
+    *(RECIPE, *TOKENIZER_FILES, LOG, DATA, CHECKPOINTS, BEST, AVERAGED),
+    *(TENSORBOARD, ATTENTION_FIGURE, ATTENTION_PAGE),
+)
 
 # RUN/checkpoints/step-00001000
 OPTIMIZER = "optimizer.safetensors"

@@ -14,7 +14,7 @@ from typing import Any
 from heedful.atomic_files import read_at_most
 from heedful.errors import InputError, cause
 from heedful.formatting import plural
-from heedful.storage.file_names import MANIFEST
+from heedful.storage.file_names import MANIFEST, VOCABULARY
 
 MOST_JSON = 1_000_000  # bytes; heedful writes no larger JSON file
 _RESTORE = "Copy it again, or restore it from a backup."
@@ -46,7 +46,7 @@ def verify_manifest(directory: Path, required: tuple[str, ...], error: type[Inpu
         if not path.is_file() or path.is_symlink():
             raise error(f"{path} is missing, or is not a regular file. {_RESTORE}")
         size = path.stat().st_size
-        if name.endswith(".json") and size > MOST_JSON:
+        if name.endswith(".json") and name != VOCABULARY and size > MOST_JSON:
             raise error(f"{path} is too large: {size:,} bytes; heedful writes at most {MOST_JSON:,}. {_RESTORE}")
         if size != facts["bytes"]:
             raise error(f"{path} is damaged: {plural(size, 'byte')} instead of {facts['bytes']:,}. {_RESTORE}")

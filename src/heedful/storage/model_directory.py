@@ -1,6 +1,8 @@
 """A MODEL directory: everything needed to translate raw text into raw text.
 
 config.json · tokenizer.model · model.safetensors · MANIFEST.json
+
+An imported Marian model has source.spm, target.spm and vocab.json instead of tokenizer.model.
 """
 
 from __future__ import annotations
@@ -21,9 +23,10 @@ from heedful.config import DataConfig, DecodingConfig, ModelConfig
 from heedful.data.store import Store
 from heedful.errors import ConfigError, InputError, ModelError, as_sentence, cause
 from heedful.model.transformer import Transformer
-from heedful.storage.file_names import CONFIG, CTRANSLATE2_WEIGHTS, MANIFEST, MODEL_FILES, TOKENIZER, WEIGHTS
+from heedful.storage.file_names import CONFIG, CTRANSLATE2_WEIGHTS, MANIFEST, MODEL_FILES, WEIGHTS
 from heedful.storage.manifest import MOST_JSON, verify_manifest, write_manifest
 from heedful.storage.ownership import may_replace
+from heedful.storage.tokenizer_files import read_tokenizer, tokenizer_contents, tokenizer_names
 from heedful.text.language_detection import LINES, profile
 from heedful.text.sentence_splitting import split_sentences
 from heedful.text.tokenizer import Tokenizer
@@ -99,7 +102,8 @@ def write_model(directory: Path, model: Model) -> None:
     }
     with new_directory(directory, 4 * model.transformer.parameter_count(), is_model) as unfinished:
         (unfinished / CONFIG).write_text(json.dumps(content, indent=1, ensure_ascii=False), encoding="utf-8")
-        (unfinished / TOKENIZER).write_bytes(model.tokenizer.model)
+        for name, tokenizer_file in tokenizer_contents(model.tokenizer).items():
+            (unfinished / name).write_bytes(tokenizer_file)
         write_tensors(unfinished / WEIGHTS, model.transformer.state_dict())
         about = {"precision": model.history["precision"]} if "precision" in model.history else {}
         write_manifest(unfinished, about)
@@ -110,7 +114,7 @@ def read_model(directory: Path, device: torch.device | str = "cpu") -> Model:
     if not directory.is_dir():
         raise ModelError(f"{directory} is not a model directory. Pass a model or run directory written by heedful.")
     _refuse_other_formats(directory)
-    verify_manifest(directory, MODEL_FILES, ModelError)
+    verify_manifest(directory, required_files(directory), ModelError)
     content = read_config(directory)
     try:
         config = build_dataclass(ModelConfig, content["model"])
@@ -121,7 +125,7 @@ def read_model(directory: Path, device: torch.device | str = "cpu") -> Model:
         history = dict(content["history"])
     except (KeyError, TypeError, ValueError, OverflowError, ConfigError) as error:
         raise ModelError(f"{directory / CONFIG} is not a valid model configuration: {as_sentence(error)}") from None
-    tokenizer = Tokenizer.read(directory / TOKENIZER)
+    tokenizer = read_tokenizer(directory)
     if tokenizer.vocab_size != config.vocab_size:
         raise ModelError(
             f"{directory}: the tokenizer has {tokenizer.vocab_size} tokens, but the model has {config.vocab_size}. "
@@ -142,6 +146,11 @@ def _refuse_other_formats(directory: Path) -> None:
         )
     if (directory / "source.spm").is_file():
         raise ModelError(f"{directory} is a Marian model. Import it first: heedful import {directory} --from marian")
+
+
+def required_files(directory: Path) -> tuple[str, ...]:
+    """Return the names of the files that a MODEL must have."""
+    return (CONFIG, *tokenizer_names(directory), WEIGHTS)
 
 
 def is_model(directory: Path) -> bool:

@@ -5,7 +5,6 @@ config.toml · tokenizer.model · log.jsonl · data/ · checkpoints/step-0000100
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
 from collections.abc import Mapping
@@ -26,7 +25,7 @@ from heedful.storage.file_names import CHECKPOINT_FILES, CONFIG, MANIFEST, MARKE
 from heedful.storage.manifest import verify_manifest
 from heedful.storage.model_directory import Model, TextFacts, is_model, read_model, read_tensors, with_weights
 from heedful.storage.ownership import is_ours, require_no_links, require_outside_models
-from heedful.text.tokenizer import Tokenizer
+from heedful.storage.tokenizer_files import digest_of_files, read_tokenizer
 
 log = logging.getLogger("heedful")
 
@@ -44,8 +43,9 @@ class RunDirectory:
         return self.path / file_names.RECIPE
 
     @property
-    def tokenizer(self) -> Path:
-        return self.path / file_names.TOKENIZER
+    def tokenizer_files(self) -> tuple[Path, ...]:
+        """Return the paths that the files of a tokenizer may have; a run has some of them."""
+        return tuple(self.path / name for name in file_names.TOKENIZER_FILES)
 
     @property
     def log(self) -> Path:
@@ -107,7 +107,7 @@ class RunDirectory:
             foreign = [path for path in (self.best, self.model) if os.path.lexists(path) and not is_model(path)]
         else:  # a killed start wrote at most the token stores and the tokenizer
             foreign = [path for path in self.entries() if path.exists() and path != self.data]
-            foreign = [path for path in foreign if path != self.tokenizer or not self._is_own_tokenizer()]
+            foreign = [path for path in foreign if path not in self.tokenizer_files or not self._is_own_tokenizer()]
         if foreign:
             raise UsageError(
                 f"{foreign[0]} was not written by heedful, or has been changed since. Training would replace it. "
@@ -115,10 +115,11 @@ class RunDirectory:
             )
 
     def _is_own_tokenizer(self) -> bool:
-        """Return whether heedful wrote tokenizer.model: the token stores, which are written first, have its digest."""
-        if self.tokenizer.is_symlink() or not self.tokenizer.is_file():
+        """Return whether heedful wrote the tokenizer: the token stores, which are written first, have its digest."""
+        present = [path for path in self.tokenizer_files if os.path.lexists(path)]
+        if not present or any(path.is_symlink() or not path.is_file() for path in present):
             return False
-        digest = hashlib.sha256(self.tokenizer.read_bytes()).hexdigest()
+        digest = digest_of_files(self.path)
         return any(facts_of(self.data / name).get("tokenizer") == digest for name in STORES)
 
     def clear_failed_start(self) -> None:
@@ -126,7 +127,8 @@ class RunDirectory:
         clear_unfinished(self.path)
         clear_unfinished(self.data)
         if self._is_own_tokenizer():
-            self.tokenizer.unlink()
+            for path in self.tokenizer_files:
+                path.unlink(missing_ok=True)
         for name in STORES:
             if is_store(self.data / name):
                 discard(self.data / name)
@@ -208,7 +210,7 @@ def model_of_run(
     run: RunDirectory, weights: Mapping[str, Tensor], steps: list[int], device: torch.device | str = "cpu"
 ) -> Model:
     """Return a model of a run with these weights. `steps` are the checkpoints they come from, newest first."""
-    recipe, tokenizer = run.recipe(), Tokenizer.read(run.tokenizer)
+    recipe, tokenizer = run.recipe(), read_tokenizer(run.path)
     config = replace(recipe.model, vocab_size=tokenizer.vocab_size)
     transformer = with_weights(config, weights, run.checkpoint(steps[0]) / WEIGHTS)
     text = TextFacts.of(recipe.data, _training_text(run), tokenizer)

@@ -93,6 +93,11 @@ def base(code: str) -> str:
     return _SHORT.get(first, first)
 
 
+def is_known(code: str) -> bool:
+    """Return whether a code is that of a language in our table."""
+    return base(code) in _BY_CODE
+
+
 def require_code(code: str, where: str) -> str:
     """Return a language code in its usual spelling (pt_br becomes pt-BR); raise UsageError if it is not one."""
     if _PRIVATE.fullmatch(code):

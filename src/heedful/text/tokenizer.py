@@ -44,12 +44,16 @@ class Tokenizer:
 
     @classmethod
     def read(cls, path: Path) -> Tokenizer:
-        try:
-            return cls(read_at_most(path, _MOST_BYTES), str(path))
-        except (OSError, ValueError) as error:
-            raise TokenizerError(
-                f"Cannot read the tokenizer {path}: {cause(error)}. Pass a SentencePiece model file."
-            ) from None
+        return cls(read_sentencepiece(path), str(path))
+
+    @property
+    def target(self) -> Tokenizer:
+        """Return the tokenizer of target text, which is the same one unless the model was imported."""
+        return self
+
+    def language_prefix(self, text: str) -> tuple[str, str]:
+        """Split a text into its language token, such as ">>deu<<", and the rest. Only imported models have them."""
+        return "", text
 
     def encode(self, text: str) -> list[int]:
         """Return the token ids, without BOS and EOS."""
@@ -167,7 +171,18 @@ def _training_error(error: str, vocab_size: int) -> TokenizerError:
     return TokenizerError(f"Cannot train a tokenizer: {error.rstrip('.')}. Check the text files.")
 
 
-def _load(model: bytes, name: str) -> sentencepiece.SentencePieceProcessor:
+def read_sentencepiece(path: Path) -> bytes:
+    """Return the bytes of a SentencePiece model file."""
+    try:
+        return read_at_most(path, _MOST_BYTES)
+    except (OSError, ValueError) as error:
+        raise TokenizerError(
+            f"Cannot read the tokenizer {path}: {cause(error)}. Pass a SentencePiece model file."
+        ) from None
+
+
+def load_sentencepiece(model: bytes, name: str) -> sentencepiece.SentencePieceProcessor:
+    """Return the processor of a SentencePiece model; raise if its bytes are not one."""
     if not model:
         raise TokenizerError(f"{name} is empty, not a SentencePiece model.")
     try:
@@ -178,6 +193,11 @@ def _load(model: bytes, name: str) -> sentencepiece.SentencePieceProcessor:
         processor.id_to_piece(list(range(processor.get_piece_size())))
     except UnicodeDecodeError:
         raise TokenizerError(f"{name} is damaged: it has tokens that are not valid text.") from None
+    return processor
+
+
+def _load(model: bytes, name: str) -> sentencepiece.SentencePieceProcessor:
+    processor = load_sentencepiece(model, name)
     ids = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
     if ids != (PAD, UNK, BOS, EOS):
         raise TokenizerError(

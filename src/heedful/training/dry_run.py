@@ -20,6 +20,7 @@ from heedful.recipes import Settings
 from heedful.storage.file_names import TRAINING
 from heedful.storage.model_directory import Model
 from heedful.storage.run_directory import RunDirectory
+from heedful.storage.tokenizer_files import read_tokenizer
 from heedful.text.tokenizer import Tokenizer
 from heedful.training import autoconfig, hardware, run_setup
 from heedful.training.autoconfig import CorpusSize
@@ -121,7 +122,7 @@ def _plan_of_run(run: RunDirectory, settings: Settings) -> Plan:
     old = run.recipe()
     recipe = recipes.build(recipes.merged(recipes.as_settings(old), settings))
     run_setup.require_same(run, old, recipe)
-    model = replace(recipe.model, vocab_size=Tokenizer.read(run.tokenizer).vocab_size)
+    model = replace(recipe.model, vocab_size=read_tokenizer(run.path).vocab_size)
     return Plan(recipe, model, Store(run.data / TRAINING).buckets)
 
 

@@ -6,10 +6,12 @@ import math
 from typing import Any, NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from heedful.data.batches import Batch
 from heedful.decoding.likelihood import teacher_forced_states
+from heedful.model.embeddings import Embedding
 from heedful.model.transformer import Transformer
 
 _CHUNK = 512  # float32 tokens whose logits are computed at a time; fewer would slow the matrix products
@@ -134,7 +136,15 @@ def states_loss(model: Transformer, states_PD: Tensor, labels_P: Tensor, label_s
     if states_PD.dtype == torch.float16:
         # The loss scale must be applied to the gradient of the logits before rounding, which only autograd does.
         return smoothed_cross_entropy(model.embedding.logits(states_PD), labels_P, label_smoothing)
-    return projected_loss(states_PD, model.embedding.weight_VD, labels_P, label_smoothing)
+    return projected_loss(*_with_bias_column(states_PD, model.embedding), labels_P, label_smoothing)
+
+
+def _with_bias_column(states_PD: Tensor, embedding: Embedding) -> tuple[Tensor, Tensor]:
+    """Return states and projection; a bias becomes one more column, whose state is always 1."""
+    weight_VD, bias_V = embedding.matrix("projection"), embedding.bias_V
+    if bias_V is None:
+        return states_PD, weight_VD
+    return F.pad(states_PD, (0, 1), value=1.0), torch.cat([weight_VD, bias_V[:, None]], dim=1)
 
 
 def perplexity(nll_per_token: float) -> float:

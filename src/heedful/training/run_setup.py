@@ -6,9 +6,8 @@ Resuming requires the same text, tokenizer and settings; only a few keys may cha
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from heedful.recipes import Settings
 from heedful.storage.file_names import TRAINING, VALIDATION
 from heedful.storage.model_directory import Model
 from heedful.storage.run_directory import RunDirectory, open_model
+from heedful.storage.tokenizer_files import read_tokenizer, tokenizer_digest, write_tokenizer
 from heedful.text.builtin_corpus import VALIDATION_PAIRS, BuiltinCorpus
 from heedful.text.corpus import Corpus, ParallelText, clean
 from heedful.text.corpus_checks import PairCounter
@@ -106,7 +106,7 @@ def begin(
         planned, speed = time_budget.plan(autoconfig.apply(settings, choices), size, budget)
         choices += planned
     recipe = recipes.build(autoconfig.apply(settings, choices))
-    write_durably(run.tokenizer, tokenizer.model)
+    write_tokenizer(run.path, tokenizer)
     write_durably(run.config, recipes.to_toml(recipe).encode())
     return Prepared(recipe, tokenizer, stores[0], stores[1], valid, tuple(choices), initial_model, speed)
 
@@ -122,7 +122,7 @@ def resume(run: RunDirectory, settings: Settings) -> Prepared:
     old = run.recipe()
     recipe = recipes.build(recipes.merged(recipes.as_settings(old), settings))
     require_same(run, old, recipe)
-    tokenizer = Tokenizer.read(run.tokenizer)
+    tokenizer = read_tokenizer(run.path)
     if (
         recipe.data.tokenizer != old.data.tokenizer
         and Tokenizer.read(Path(recipe.data.tokenizer)).model != tokenizer.model
@@ -188,13 +188,14 @@ def with_initial_model(settings: Settings, model: Model | None) -> Settings:
             f"data.tokenizer ({other} tokens) and --init ({model.tokenizer.vocab_size} tokens) were both given; "
             "fine-tuning uses the model's own tokenizer. Omit data.tokenizer."
         )
+    may_differ = ("dropout", "attention_dropout", "word_dropout")
     for key, value in settings.get("model", {}).items():
         own = getattr(model.transformer.config, key)
         same = value == own or (key == "N_decoder" and value == model.transformer.config.N and own == 0)
-        if not same and key not in ("dropout", "attention_dropout", "word_dropout"):
+        if not same and key not in may_differ:
             raise ConfigError(f"model.{key} = {value}, but the --init model has {own}. Omit model.{key}.")
-    keys = ("N", "N_decoder", "d_model", "d_ff", "h", "d_k", "d_v", "positions", "max_positions")
-    shape = {key: getattr(model.transformer.config, key) for key in keys}
+    shape = {key: value for key, value in asdict(model.transformer.config).items() if key not in may_differ}
+    del shape["vocab_size"]  # not a recipe key
     if given.get("vocab_size", model.tokenizer.vocab_size) != model.tokenizer.vocab_size:
         raise ConfigError(
             f"data.vocab_size = {given['vocab_size']}, but the --init model has {model.tokenizer.vocab_size} "
@@ -282,7 +283,7 @@ def _digests(corpus: ParallelText, tokenizer: Tokenizer, known: Mapping[str, str
     stamp = corpus.stamp()
     same = stamp and stamp == known.get("stamp")
     text = known["text"] if same and "text" in known else corpus.digest()
-    return {"text": text, "tokenizer": hashlib.sha256(tokenizer.model).hexdigest()}
+    return {"text": text, "tokenizer": tokenizer_digest(tokenizer)}
 
 
 def require_same(run: RunDirectory, old: Recipe, new: Recipe) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 from heedful.decoding.translator import Attention, Translator
@@ -41,7 +41,8 @@ def attended(
     """
     translator = inspector.translator
     if target is not None:
-        source_ids, target_ids = _ids(translator, source, "TEXT"), _ids(translator, target, "--target")
+        source_ids = _ids(translator, source, "TEXT", translator.ids)
+        target_ids = _ids(translator, target, "--target", translator.target_ids)
         found = [AttendedSentence(source, target, inspector.inspect(source_ids, target_ids, off, beam))]
     else:
         found = _sentences(inspector, source, sentence, off, beam)
@@ -67,8 +68,8 @@ def _sentences(
     return found
 
 
-def _ids(translator: Translator, text: str, name: str) -> list[int]:
-    ids = translator.ids(check_text(text, name))
+def _ids(translator: Translator, text: str, name: str, encode: Callable[[str], list[int]]) -> list[int]:
+    ids = encode(check_text(text, name))
     longest = translator.model.text.max_length
     if len(ids) == 1:
         raise InputError(f"{name} is empty. Pass at least one word.")

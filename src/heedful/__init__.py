@@ -11,11 +11,11 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from heedful import presets
 from heedful.errors import HeedfulError
 from heedful.version import __version__
 
 if TYPE_CHECKING:
+    from heedful import presets
     from heedful.config import ModelConfig
     from heedful.decoding.translator import Translation, Translator
     from heedful.engines.load import load
@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 
-# Imported on first use, so that `import heedful` and `heedful --help` do not load torch.
+# Imported on first use, so that `import heedful` and `heedful --help` start fast and do not load torch.
 _HOMES = {
     "Comparison": "heedful.evaluation.comparison",
     "ModelConfig": "heedful.config",
@@ -54,6 +54,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "presets":
+        return importlib.import_module("heedful.presets")
     if name not in _HOMES:
         raise AttributeError(f"module 'heedful' has no attribute {name!r}")
     return getattr(importlib.import_module(_HOMES[name]), name)

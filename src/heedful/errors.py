@@ -16,7 +16,6 @@ HeedfulError                    base class: one message for the user, and an exi
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 
@@ -107,6 +106,8 @@ def as_sentence(error: Exception) -> str:
 
 def nearest(word: str, allowed: Iterable[str]) -> str:
     """Return ' Did you mean "x"?' if an allowed name is close, otherwise the list of allowed names."""
+    import difflib  # slow to import, and needed only here
+
     names = sorted(allowed)
     close = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
     if close:

@@ -25,7 +25,7 @@ def test_full_disk_behind_standard_output() -> None:
 
 
 def test_out_of_memory_in_a_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    def fail(_: object) -> None:
+    def fail(*_: object) -> None:
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 99 bytes.")
 
     monkeypatch.setattr(program, "run", fail)
@@ -36,7 +36,7 @@ def test_out_of_memory_in_a_command(monkeypatch: pytest.MonkeyPatch, capsys: pyt
 
 
 def test_other_errors_of_torch_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(_: object) -> None:
+    def fail(*_: object) -> None:
         raise RuntimeError("a bug of ours")
 
     monkeypatch.setattr(program, "run", fail)

@@ -26,6 +26,10 @@ class Parser(argparse.ArgumentParser):
         self.declared.append(action)
         return action
 
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Print help or version. argparse would hide that they cannot be written."""
+        print(message, end="", file=file)
+
     def error(self, message: str) -> NoReturn:
         message = message.removeprefix("argument ").replace("the following arguments are required", "Missing")
         message = re.sub(r"(\S+): invalid choice: '(.*)' \(choose from (.*)\)$", _choice_message, message, flags=re.S)
@@ -45,10 +49,7 @@ def build_parser() -> tuple[Parser, dict[str, Parser]]:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND ...", title="commands", prog="heedful")
     declare = {
         "demo": (_demo_options, "run the whole workflow on the built-in corpus in a few minutes"),
-        "train": (
-            _train_options,
-            "train from a recipe or from text files, or resume a run",
-        ),
+        "train": (_train_options, "train from a recipe or from text files, or resume a run"),
         "translate": (_translate_options, "translate text line by line"),
         "evaluate": (_evaluate_options, "translate and score with BLEU and chrF, or parse and score with F1"),
         "compare": (_compare_options, "compare two models, or two files of translations, with significance tests"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from heedful import grammar
+from heedful.grammar import word_alignment
 from heedful.grammar.chooser import HashChooser
 from heedful.grammar.sentence_pair import realise
 from heedful.grammar.sentences import generate_sentence
@@ -53,3 +54,10 @@ def test_a_pair_outside_the_grammar_has_no_alignment() -> None:
 def test_every_pair_of_the_corpus_is_aligned() -> None:
     for pair in grammar.pairs("test", 20):
         assert gold_alignment(pair.english, pair.german)
+
+
+def test_the_search_for_a_derivation_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    pair = ("The old man is looking for his red hat.", "Der alte Mann sucht seinen roten Hut.")
+    assert gold_alignment(*pair) is not None
+    monkeypatch.setattr(word_alignment, "_MOST_ATTEMPTS", 3)
+    assert gold_alignment(*pair) is None

@@ -7,6 +7,7 @@ are never tried, and a complete phrase or clause that is not a substring of the 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -86,11 +87,15 @@ class _DerivationSearch:
         return bool(path)
 
 
-def derivations(english: str) -> Iterator[Sentence]:
-    """Yield every abstract syntax tree whose English realisation is this sentence."""
+def derivations(english: str, most_attempts: float = math.inf) -> Iterator[Sentence]:
+    """Yield every abstract syntax tree whose English realisation is this sentence.
+
+    The search stops after `most_attempts`, because it may take long for a text that is nearly in the grammar.
+    """
     search = _DerivationSearch(english)
-    more = True
-    while more:
+    more, attempts = True, 0
+    while more and attempts < most_attempts:
+        attempts += 1
         try:
             structure = generate_sentence(search)
         except _DeadEndError:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -53,6 +54,13 @@ class Inspector:
     def model(self) -> Transformer:
         return self.translator.model.transformer
 
+    @contextmanager
+    def computing(self) -> Iterator[None]:
+        """Compute on one thread: for one sentence, more threads mostly spin."""
+        with self.translator.computing():
+            torch.set_num_threads(1)
+            yield
+
     @cached_property
     def _search_model(self) -> SearchModel:
         return SearchModel(self.model)
@@ -61,7 +69,7 @@ class Inspector:
         self, source: list[int], target: list[int] | None = None, off: Collection[Head] = (), beam: int | None = None
     ) -> Inspection:
         """Inspect a sentence pair. Without a target, inspect the model's own translation with all heads on."""
-        with self.translator.computing():
+        with self.computing():
             changed = without_heads(self.model, off)
             tree = self._search(self._search_model, source, beam)
             own = tree.ids(tree.best)
@@ -87,13 +95,13 @@ class Inspector:
         self, source: list[int], target: list[int], position: int, other: int, off: Collection[Head] = ()
     ) -> Contrast:
         """Explain why the token at a position of the target was chosen rather than another."""
-        with self.translator.computing():
+        with self.computing():
             model = without_heads(self.model, off)
             return contrast(model, source, [BOS, *target[:-1]], position, target[position], other)
 
     def steps(self, source: list[int], target: list[int], off: Collection[Head] = ()) -> Trace:
         """Return every step of the forward pass."""
-        with self.translator.computing():
+        with self.computing():
             return self.trace(without_heads(self.model, off), source, target)
 
     def trace(self, model: Transformer, source: list[int], target: list[int]) -> Trace:

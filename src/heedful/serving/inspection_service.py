@@ -62,7 +62,7 @@ class InspectionService:
         """Return the data of the page: one sentence of the text inspected, the others listed."""
 
         def content(inspector: Inspector, sentences: list[AttendedSentence], _: AttendedSentence) -> dict[str, Any]:
-            listed = [sentence_data(inspector.translator, sentence) for sentence in sentences]
+            listed = [sentence_data(inspector, sentence) for sentence in sentences]
             return {"chosen": request.sentence, "sentences": listed}
 
         return await self._computed(request, content)

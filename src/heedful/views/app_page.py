@@ -52,7 +52,7 @@ def _offline_data(inspector: Inspector, sentence: AttendedSentence) -> dict[str,
 
     The steps of all layers and heads would make a file of many megabytes, so it has those of one head.
     """
-    data, found = sentence_data(inspector.translator, sentence), sentence.inspection
+    data, found = sentence_data(inspector, sentence), sentence.inspection
     if found is None:
         return data
     place = Head("cross", sharpest_layer(found.attention.cross), 0)

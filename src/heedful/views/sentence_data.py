@@ -26,11 +26,15 @@ from heedful.views.cross_attention_figure import sharpest_layer
 from heedful.views.word_attention import group_tokens, word_weights
 
 
-def sentence_data(translator: Translator, sentence: AttendedSentence) -> dict[str, Any]:
+def sentence_data(inspector: Inspector, sentence: AttendedSentence) -> dict[str, Any]:
     """Return everything that the views show without asking the server again."""
-    found = sentence.inspection
-    if found is None:
+    if sentence.inspection is None:
         return {"source_text": sentence.source}
+    with inspector.computing():
+        return _inspected_data(inspector.translator, sentence, sentence.inspection)
+
+
+def _inspected_data(translator: Translator, sentence: AttendedSentence, found: Inspection) -> dict[str, Any]:
     attention, config, text = found.attention, translator.model.transformer.config, translator.model.text
     source, target = _side(attention.source), _side(attention.target)
     links = gold_links(sentence.source, sentence.target, source["words"], target["words"])

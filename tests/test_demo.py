@@ -37,7 +37,7 @@ def test_the_demo_prints_scores_examples_and_a_picture(tmp_path: Path) -> None:
 def test_demo_does_not_touch_a_run_on_other_text(tmp_path: Path) -> None:
     recipe = recipes.build({"data": {"source": ("a",), "target": ("b",)}})
     (tmp_path / "config.toml").write_text(recipes.to_toml(recipe))
-    with pytest.raises(UsageError, match=r"is a run that was trained on text files\. Choose another --out"):
+    with pytest.raises(UsageError, match=r"is a run that was trained on text files\. Choose another `--out`"):
         list(demo.demo(tmp_path))
     assert [path.name for path in tmp_path.iterdir()] == ["config.toml"]
 

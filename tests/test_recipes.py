@@ -253,21 +253,23 @@ def test_later_settings_win():
 def test_set_without_its_parts(assignment):
     with pytest.raises(ConfigError) as caught:
         recipes.overrides([assignment])
-    assert str(caught.value) == (f'--set takes section.key=value, for example training.steps=2000, not "{assignment}".')
+    assert str(caught.value) == (
+        f'`--set` takes section.key=value, for example training.steps=2000, not "{assignment}".'
+    )
 
 
 @pytest.mark.parametrize(
     ("assignment", "message"),
     [
-        ("trainng.steps=3", '--set: unknown section "trainng". Did you mean "training"?'),
-        (".steps=3", '--set: unknown section "". Allowed: data, decoding, model, training.'),
-        ("training.step=3", '--set: unknown key "step" in [training]. Did you mean "steps"?'),
-        ("model.d.k=3", '--set: unknown key "d.k" in [model]. '),
-        ("training.steps=2k", '--set: training.steps must be an integer, not "2k".'),
-        ("training.steps=1e3", "--set: training.steps must be an integer, not 1000.0."),
-        ("training.steps=1\nseed = 2", '--set: training.steps must be an integer, not "1\\nseed = 2".'),
-        ("data.lowercase=yes", '--set: data.lowercase must be true or false, not "yes".'),
-        ("data.source=3", "--set: data.source must be a string or a list of strings, not 3."),
+        ("trainng.steps=3", '`--set`: unknown section "trainng". Did you mean "training"?'),
+        (".steps=3", '`--set`: unknown section "". Allowed: data, decoding, model, training.'),
+        ("training.step=3", '`--set`: unknown key "step" in [training]. Did you mean "steps"?'),
+        ("model.d.k=3", '`--set`: unknown key "d.k" in [model]. '),
+        ("training.steps=2k", '`--set`: training.steps must be an integer, not "2k".'),
+        ("training.steps=1e3", "`--set`: training.steps must be an integer, not 1000.0."),
+        ("training.steps=1\nseed = 2", '`--set`: training.steps must be an integer, not "1\\nseed = 2".'),
+        ("data.lowercase=yes", '`--set`: data.lowercase must be true or false, not "yes".'),
+        ("data.source=3", "`--set`: data.source must be a string or a list of strings, not 3."),
     ],
 )
 def test_invalid_set_assignments_are_rejected(assignment, message):

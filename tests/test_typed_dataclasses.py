@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from heedful.errors import ModelError
+from heedful.errors import ConfigError, ModelError
 from heedful.typed_dataclasses import build_dataclass, check_type, require_format_version
 
 
@@ -59,17 +59,17 @@ def test_value_of_the_field_type_is_accepted(key: str, value: object, expected: 
     ],
 )
 def test_other_values_are_rejected_with_the_key(key: str, value: object, said: str) -> None:
-    with pytest.raises(TypeError, match=said):
+    with pytest.raises(ConfigError, match=said):
         build_dataclass(Example, {key: value})
 
 
 def test_an_unknown_key_suggests_the_nearest() -> None:
-    with pytest.raises(TypeError, match=r'unknown key "cuont"\. Did you mean "count"'):
+    with pytest.raises(ConfigError, match=r'unknown key "cuont"\. Did you mean "count"'):
         build_dataclass(Example, {"cuont": 1})
 
 
 def test_the_name_in_the_message_is_the_callers() -> None:
-    with pytest.raises(TypeError, match=r"training\.steps must be an integer"):
+    with pytest.raises(ConfigError, match=r"training\.steps must be an integer"):
         check_type("many", "int", "training.steps")
 
 

@@ -188,7 +188,7 @@ class TrainingConfig:
         _require(
             self.keep >= self.average,
             f"training.keep = {self.keep} is below training.average = {self.average}: "
-            "the checkpoints to average would be deleted. Raise keep or lower average.",
+            "the checkpoints to average would be deleted. Raise training.keep or lower training.average.",
         )
 
 
@@ -223,13 +223,14 @@ class Recipe:
             self.data.max_length <= self.training.batch_tokens,
             f"data.max_length = {self.data.max_length} is above training.batch_tokens = "
             f"{self.training.batch_tokens}: the longest sentence would not fit in a batch. "
-            "Lower the first or raise the second.",
+            "Lower data.max_length or raise training.batch_tokens.",
         )
         _require(
             self.model.positions == "sinusoidal"
             or self.model.max_positions >= self.data.max_length + self.decoding.max_extra,
             f"model.max_positions = {self.model.max_positions} is below data.max_length + decoding.max_extra = "
-            f"{self.data.max_length + self.decoding.max_extra}: learned positions would run out. Raise max_positions.",
+            f"{self.data.max_length + self.decoding.max_extra}: learned positions would run out. "
+            "Raise model.max_positions.",
         )
 
 

@@ -62,7 +62,7 @@ def _require_own_run(out: Path) -> None:
     """Raise UsageError if `out` holds a run on other text."""
     run = RunDirectory(out)
     if run.config.is_file() and not run.recipe().data.builtin:
-        raise UsageError(f"{out} is a run that was trained on text files. Choose another --out for the demo.")
+        raise UsageError(f"{out} is a run that was trained on text files. Choose another `--out` for the demo.")
 
 
 def report(hypotheses: list[str], pairs: list[grammar.SentencePair]) -> Iterator[str]:

@@ -29,7 +29,7 @@ def pick_device(name: str) -> torch.device:
         raise UsageError(f'The device must be one of {", ".join(NAMES)}, not "{name}".')
     available = torch.cuda.is_available()
     if name == "cuda" and not available:
-        raise UsageError("--device cuda was given, but torch finds no CUDA device. Use --device cpu.")
+        raise UsageError("`--device cuda` was given, but torch finds no CUDA device. Use `--device cpu`.")
     return torch.device("cuda" if available and name != "cpu" else "cpu")
 
 

@@ -95,13 +95,15 @@ def cause(error: Exception) -> str:
         return f"not UTF-8 at byte {error.start + 1:,}"
     if isinstance(error, TypeError | AttributeError):  # from indexing parsed JSON of another structure
         return "its content has an unexpected structure"
+    if "set_int_max_str_digits" in str(error):  # advice for programmers, from int()
+        return "a number has too many digits"
     return str(error).rstrip(".")
 
 
 def as_sentence(error: Exception) -> str:
-    """Return the message of an error, with a full stop unless it already ends a sentence."""
-    message = str(error)
-    return message if message.endswith((".", "?")) else f"{message}."
+    """Return the cause of an error, with a full stop unless it ends in a question mark."""
+    message = cause(error)
+    return message if message.endswith("?") else f"{message}."
 
 
 def nearest(word: str, allowed: Iterable[str]) -> str:

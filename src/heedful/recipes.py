@@ -44,7 +44,7 @@ def read(path: Path, data_root: Path | None = None) -> Settings:
     try:
         written = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # a number with too many digits, or deeply nested brackets
-        hint = "" if path.suffix == ".toml" else " Pass text files with --source and --target."
+        hint = "" if path.suffix == ".toml" else " Pass text files with `--source` and `--target`."
         raise ConfigError(f"Recipe {path} is not valid TOML: {error}.{hint}") from None
     settings = checked(written, where=str(path))
     return with_absolute_paths(settings, data_root or path.parent)
@@ -68,7 +68,7 @@ def checked(written: Mapping[str, Any], where: str) -> Settings:
                 raise ConfigError(f'{where}: unknown key "{key}" in [{section}].{elsewhere or nearest(key, kinds)}')
             try:
                 settings[section][key] = check_type(value, kinds[key], f"{section}.{key}")
-            except TypeError as error:
+            except ConfigError as error:
                 raise ConfigError(f"{where}: {error}") from None
     return settings
 
@@ -80,8 +80,8 @@ def overrides(assignments: Iterable[str]) -> Settings:
         name, equals, text = assignment.partition("=")
         section, dot, key = name.strip().partition(".")
         if not (equals and dot and key):
-            raise ConfigError(f'--set takes section.key=value, for example training.steps=2000, not "{assignment}".')
-        one = checked({section: {key: _value(text.strip())}}, where="--set")
+            raise ConfigError(f'`--set` takes section.key=value, for example training.steps=2000, not "{assignment}".')
+        one = checked({section: {key: _value(text.strip())}}, where="`--set`")
         settings = merged(settings, one)
     return settings
 

@@ -12,7 +12,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-from heedful.errors import InputError, nearest
+from heedful.errors import ConfigError, InputError, nearest
 from heedful.version import __version__
 
 T = TypeVar("T")
@@ -33,16 +33,16 @@ def field_types(kind: type[Any]) -> dict[str, str]:
 
 
 def build_dataclass(kind: type[T], values: Mapping[str, Any]) -> T:
-    """Return `kind(**values)`. Raise TypeError for an unknown key or a value of another type."""
+    """Return `kind(**values)`. Raise ConfigError for an unknown key or a value of another type."""
     types = field_types(kind)
     for key in values:
         if key not in types:
-            raise TypeError(f'unknown key "{key}".{nearest(key, types)}')
+            raise ConfigError(f'unknown key "{key}".{nearest(key, types)}')
     return kind(**{key: check_type(value, types[key], key) for key, value in values.items()})
 
 
 def check_type(value: Any, annotation: str, name: str) -> Any:
-    """Return the value with the annotated type. Raise a TypeError with the key and the value otherwise."""
+    """Return the value with the annotated type. Raise ConfigError with the key and the value otherwise."""
     expected = annotation.partition("[")[0] if annotation.startswith("dict[") else annotation
     if expected == "tuple[str, ...]":
         items = [value] if isinstance(value, str) else value
@@ -55,13 +55,14 @@ def check_type(value: Any, annotation: str, name: str) -> Any:
     elif type(value).__name__ == expected:
         return value
     shown = json.dumps(value, ensure_ascii=False, default=str)
-    raise TypeError(f"{name} must be {_EXPECTED[expected]}, not {shown}.")
+    raise ConfigError(f"{name} must be {_EXPECTED[expected]}, not {shown}.")
 
 
 def require_format_version(found: object, supported: int, path: Path, error: type[InputError]) -> None:
     """Raise `error` unless a file has the supported format_version."""
     if found != supported or isinstance(found, bool):
+        shown = json.dumps(found, default=str)[:40]
         raise error(
-            f"{path} has format_version {found!r:.40}; heedful {__version__} reads format_version {supported}. "
+            f"{path} has format_version {shown}; heedful {__version__} reads format_version {supported}. "
             "Use the heedful version that wrote it, or train again."
         )

@@ -259,7 +259,7 @@ def test_speed_is_measured(heedful: Program, tiny_run: Path, monkeypatch: pytest
 def test_a_time_budget_is_planned_without_training(heedful: Program, corpus: dict[str, str], scratch: Path) -> None:
     outcome = heedful("train", *tasks.file_options(corpus), "--dry-run", "--time", "90s", "--set", "model.N=1")
     assert outcome.code == 0, outcome.err
-    assert re.search(r"^training.steps = \d+ — --time: 90 seconds$", outcome.out, re.MULTILINE)
+    assert re.search(r"^training.steps = \d+ — `--time`: 90 seconds$", outcome.out, re.MULTILINE)
     assert re.search(r"^plan: 1 layer, .*, about \d+ (seconds|minutes) on this machine$", outcome.out, re.MULTILINE)
     assert list(scratch.iterdir()) == []
 
@@ -268,11 +268,11 @@ def test_a_time_budget_needs_the_text(heedful: Program, scratch: Path) -> None:
     recipe = RECIPES / "wmt14-en-de-base.toml"
     outcome = heedful("train", recipe, "--data-root", scratch, "--dry-run", "--time", "2h")
     assert (outcome.code, outcome.out) == (3, "")
-    assert "--time measures training on the text" in outcome.err
+    assert "`--time` measures training on the text" in outcome.err
 
 
 def test_a_time_budget_is_ignored_for_an_existing_run(heedful: Program, tiny_run: Path) -> None:
     outcome = heedful("train", "--out", tiny_run, "--dry-run", "--time", "2h")
     assert outcome.code == 0
-    assert "--time is ignored" in outcome.err
+    assert "`--time` is ignored" in outcome.err
     assert "12 steps" in outcome.out

@@ -67,10 +67,10 @@ def test_marian_round_trip(heedful: Program, model: Path, tmp_path: Path) -> Non
         (["--to", "onnx", "--out", "x"], "onnx"),
         (["--to", "marian"], "--out"),
         (["--to", "argos", "--out", "x.zip"], "must end in .argosmodel"),
-        (["--to", "marian", "--out", "x", "--quantization", "int8"], "--quantization applies only to ctranslate2"),
+        (["--to", "marian", "--out", "x", "--quantization", "int8"], "`--quantization` applies only to ctranslate2"),
         (
             ["--to", "ctranslate2", "--out", "x", "--languages", "en", "de"],
-            "--languages applies only to argos and marian",
+            "`--languages` applies only to argos and marian",
         ),
         (["--to", "marian", "--out", "x", "--languages", "\udcff", "de"], r'"\udcff" is not a language code'),
         (["--to", "argos", "--out", "full/file/x.argosmodel", "--languages", "en", "de"], "Cannot write"),

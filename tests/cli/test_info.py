@@ -131,7 +131,7 @@ def test_page_requires_a_run_and_an_html_name(heedful: Program, tiny_run: Path, 
     for arguments in ([model, "--out", tmp_path / "page.html"], ["--preset", "base", "--out", tmp_path / "page.html"]):
         outcome = heedful("info", *arguments)
         assert (outcome.code, outcome.out) == (2, "")
-        assert "--out requires a run" in outcome.err
+        assert "`--out` requires a run" in outcome.err
     outcome = heedful("info", tiny_run, "--out", tmp_path / "page.pdf")
     assert (outcome.code, outcome.out) == (2, "")
     assert "must end in .html" in outcome.err

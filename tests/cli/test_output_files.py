@@ -84,6 +84,6 @@ def test_standard_input_is_not_overwritten(model: Path, tmp_path: Path) -> None:
     with both.open() as stdin:
         refused = run("translate", model, "--output", both, stdin=stdin)
     assert (refused.code, both.read_text()) == (2, "a b\n")
-    assert f"--output {both} is one of the input files" in refused.err
+    assert f"`--output {both}` is one of the input files" in refused.err
     with both.open() as stdin:
         assert run("translate", model, "--output", tmp_path / "other.txt", stdin=stdin).code == 0

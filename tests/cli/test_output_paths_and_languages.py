@@ -270,7 +270,7 @@ def test_warnings_have_the_style_of_training(own_run: Path) -> None:
 def test_export_takes_languages(heedful: Program, tiny_run: Path, tmp_path: Path) -> None:
     export = ("export", tiny_run, "--to", "marian", "--out", tmp_path / "out", "--languages")
     wrong = heedful(*export, "en", "xx-nonsense")
-    assert (wrong.code, "--languages: " in wrong.err, (tmp_path / "out").exists()) == (2, True, False)
+    assert (wrong.code, "`--languages`: " in wrong.err, (tmp_path / "out").exists()) == (2, True, False)
     assert heedful(*export, "en", "pt_br").code == 0
     text = json.loads((tmp_path / "out" / "config.json").read_text())["heedful"]["text"]
     assert (text["source_language"], text["target_language"]) == ("en", "pt-BR")

@@ -96,7 +96,7 @@ def test_port_in_use(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         assert main(["serve", str(run), "--port", str(port)]) == 4
-    said = f"Cannot listen on 127.0.0.1:{port}: address already in use. Choose another port with --port."
+    said = f"Cannot listen on 127.0.0.1:{port}: address already in use. Choose another port with `--port`."
     assert said in capsys.readouterr().err
 
 
@@ -129,7 +129,7 @@ def test_misspelt_limit(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_address_of_another_machine(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["serve", str(run), "--host", "192.0.2.1", "--port", "0"]) == 4
-    assert "Choose an address of this machine with --host" in capsys.readouterr().err
+    assert "Choose an address of this machine with `--host`" in capsys.readouterr().err
 
 
 def test_options_reach_the_server(run: Path, tmp_path: Path) -> None:

@@ -193,7 +193,7 @@ def refused(directory: Path) -> None:
         Store(directory)
     message = str(caught.value)
     assert message.startswith(f"Cannot read the token store {directory}: ")
-    assert message.endswith("It was written when the run started. Restore it from a backup, or choose another --out.")
+    assert message.endswith("It was written when the run started. Restore it from a backup, or choose another `--out`.")
 
 
 @pytest.mark.parametrize("value", [0, 1, 1_000])

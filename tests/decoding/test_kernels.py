@@ -140,7 +140,7 @@ def test_unsupported_precision_is_rejected(monkeypatch: pytest.MonkeyPatch) -> N
     require("bf16", gpu)
     with pytest.raises(UsageError, match="int8 is supported only on CPUs"):
         require("int8", gpu)
-    with pytest.raises(UsageError, match='"fp16" is not one of fp32, bf16, int8'):
+    with pytest.raises(UsageError, match='fp32, bf16, int8, not "fp16"'):
         require("fp16", cpu)
     monkeypatch.setattr(projection_kernels, "processor", lambda: ZEN)
     require("bf16", cpu)

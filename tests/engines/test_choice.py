@@ -36,7 +36,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
     [
         (Use(), "ctranslate2", "faster for single sentences"),
         (Use(in_batches=True), "heedful", "batches"),
-        (Use(needs="--scores"), "heedful", "--scores needs"),
+        (Use(needs="--scores"), "heedful", "`--scores` needs"),
     ],
 )
 def test_auto(model: Transformer, installed: Any, use: Use, engine: str, reason: str) -> None:
@@ -60,9 +60,9 @@ def test_auto_selects_heedful_if_ctranslate2_cannot_translate(
 def test_requested_engine_is_used_or_rejected(model: Transformer, installed: Any) -> None:
     assert choose_engine("heedful", [model], Use()).engine == "heedful"
     assert choose_engine("ctranslate2", [model], Use(in_batches=True)).engine == "ctranslate2"
-    with pytest.raises(UsageError, match="Cannot use --engine ctranslate2: CTranslate2 runs in float32, not int8"):
+    with pytest.raises(UsageError, match="Cannot use `--engine ctranslate2`: CTranslate2 runs in float32, not int8"):
         choose_engine("ctranslate2", [model], Use(), "int8")
-    with pytest.raises(UsageError, match='"magic" is not one of auto, heedful, ctranslate2'):
+    with pytest.raises(UsageError, match='auto, heedful, ctranslate2, not "magic"'):
         choose_engine("magic", [model], Use())
 
 

@@ -41,7 +41,7 @@ def test_export_is_deterministic(model: Model, tmp_path: Path) -> None:
 @pytest.mark.parametrize("code", ["", "../x", "e", "en/de", "de fr"])
 def test_invalid_language_code_is_rejected(model: Model, tmp_path: Path, code: str) -> None:
     unknown = replace(model, text=replace(model.text, target_language=code))
-    with pytest.raises(UsageError, match=r"target language of this model.*--languages en de"):
+    with pytest.raises(UsageError, match=r"target language of this model.*`--languages en de`"):
         write_argos(unknown, tmp_path / "x.argosmodel")
     assert not list(tmp_path.iterdir())
 

@@ -184,8 +184,8 @@ def with_text_ids(directory: Path) -> None:
 
 
 UNSUPPORTED = {
-    "other activation": (with_config(activation_function="gelu_new"), "activation_function is 'gelu_new'"),
-    "other model type": (with_config(model_type="bart"), "model_type is 'bart'"),
+    "other activation": (with_config(activation_function="gelu_new"), 'activation_function is "gelu_new"'),
+    "other model type": (with_config(model_type="bart"), 'model_type is "bart"'),
     "unequal heads": (with_config(decoder_attention_heads=1), "3 in the encoder and 1 in the decoder"),
     "a decoder layer too many": (with_config(decoder_layers=1), "contains the tensor model.decoder.layers.1"),
     "no decoder depth": (with_config(decoder_layers=None), "decoder_layers"),
@@ -198,7 +198,10 @@ UNSUPPORTED = {
     "no d_model": (with_config(d_model=None), "d_model"),
     "implausibly large": (with_config(encoder_layers=10**9, decoder_layers=10**9), "far too few values"),
     "invalid text settings": (with_config(heedful={"text": {"max_length": "long"}}), "max_length"),
-    "settings of the wrong type": (with_config(heedful=[1]), "is not a valid model configuration"),
+    "settings of the wrong type": (
+        with_config(heedful=[1]),
+        "is not a valid model configuration: its content has an unexpected structure",
+    ),
     "huge dropout": (with_config(dropout=10**400), "is not a valid model configuration"),
     "huge alpha": (with_config(heedful={"decoding": {"alpha": 10**400}}), "is not a valid model configuration"),
     "invalid language name": (with_config(heedful={"text": {"source_language": "\ud800"}}), "not a language code"),

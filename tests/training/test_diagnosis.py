@@ -72,7 +72,7 @@ def test_a_run_that_still_improves(tmp_path: Path) -> None:
     training, validation = copies(400)
     said = diagnosed(tmp_path, training, validation, steps=110, validate_every=10)
     assert said.startswith("Still improving: since step 80 BLEU went from ")
-    assert said.endswith("Continue with the same command and --set training.steps=220.")
+    assert said.endswith("Continue with the same command and `--set training.steps=220`.")
 
 
 def test_a_run_that_has_converged(tmp_path: Path) -> None:
@@ -128,13 +128,13 @@ def test_short_is_a_brevity_penalty_below_95_percent(ratio: float, short: bool) 
     """exp(1 − 1 / 0.94) = 0.938, exp(1 − 1 / 0.96) = 0.959."""
     said = diagnose(log(*[(2.0, 20.0)] * 4, ratio=ratio), RECIPE, finished=True)
     assert ("Outputs are too short" in said) is short
-    assert said.endswith("--alpha above 0.6.") is short
+    assert said.endswith("`--alpha` above 0.6.") is short
 
 
 def test_short_outputs_of_a_run_that_still_improves_call_for_more_steps() -> None:
     said = diagnose(log((3.0, 5.0), (2.5, 10.0), (2.0, 15.0), (1.5, 20.0), ratio=0.5), RECIPE, finished=True)
     assert "Outputs are too short: 0.50 words per reference word, a brevity penalty of 0.37." in said
-    assert said.endswith("--set training.steps=200.")
+    assert said.endswith("`--set training.steps=200`.")
     assert said.count(". ") == 2  # three sentences
 
 

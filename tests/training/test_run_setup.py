@@ -273,9 +273,9 @@ def test_fine_tuned_run_resumes_without_the_initial_model(
 @pytest.mark.parametrize(
     ("key", "value", "said"),
     [
-        ("model.d_model", 32, "model.d_model = 32, but the --init model has 16"),
-        ("model.N", 2, "model.N = 2, but the --init model has 1"),
-        ("model.N_decoder", 2, "model.N_decoder = 2, but the --init model has 0"),
+        ("model.d_model", 32, "model.d_model = 32, but the `--init` model has 16"),
+        ("model.N", 2, "model.N = 2, but the `--init` model has 1"),
+        ("model.N_decoder", 2, "model.N_decoder = 2, but the `--init` model has 0"),
     ],
 )
 def test_fine_tuning_into_another_shape_shows_both_sizes(
@@ -290,7 +290,7 @@ def test_fine_tuning_with_another_tokenizer_shows_both_sizes(
 ) -> None:
     (tmp_path / "other.model").write_bytes(tokenizer.model)
     own = open_model(tiny_run).tokenizer.vocab_size
-    with pytest.raises(ConfigError, match=rf"\({tokenizer.vocab_size} tokens\) and --init \({own} tokens\)"):
+    with pytest.raises(ConfigError, match=rf"\({tokenizer.vocab_size} tokens\) and `--init` \({own} tokens\)"):
         train(
             out=tmp_path / "run", overrides={**corpus, "data.tokenizer": str(tmp_path / "other.model")}, init=tiny_run
         )

@@ -104,5 +104,5 @@ def test_a_budget_is_planned_once_and_ignored_on_resume(
     assert "measuring the speed of this machine" in capfd.readouterr().err
     written = (run.path / "config.toml").read_text()
     heedful.train(out=tmp_path / "run", time="2h")
-    assert "--time is ignored" in capfd.readouterr().err
+    assert "`--time` is ignored" in capfd.readouterr().err
     assert (run.path / "config.toml").read_text() == written

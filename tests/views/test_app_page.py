@@ -141,7 +141,7 @@ def test_one_sentence_is_chosen(random_model: Callable[..., Model]) -> None:
     found = attended(inspector, TEXT, sentence=2)
     assert [one.attention is not None for one in found] == [False, True, False]
     for wrong in (0, 4):
-        with pytest.raises(InputError, match=f"--sentence {wrong} is out of range: TEXT has 3"):
+        with pytest.raises(InputError, match=f"`--sentence {wrong}` is out of range: TEXT has 3"):
             attended(inspector, TEXT, sentence=wrong)
 
 

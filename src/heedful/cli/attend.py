@@ -21,7 +21,7 @@ _KINDS = (".html", ".png", ".svg", ".json")
 def attend(arguments: argparse.Namespace) -> None:
     out = Path(arguments.out)
     if out.suffix not in _KINDS:
-        raise UsageError(f'--out must end in one of {", ".join(_KINDS)}, not "{out.name}".')
+        raise UsageError(f'`--out` must end in one of {", ".join(_KINDS)}, not "{out.name}".')
     require_not_in_a_model(out, "--out")
     if out.suffix in (".png", ".svg"):
         require_matplotlib()  # fail early
@@ -44,7 +44,7 @@ def _draw(sentences: list[AttendedSentence], out: Path) -> None:
     numbered = [out.with_stem(f"{out.stem}-{number}") for number in range(1, len(sentences) + 1)]
     if len(sentences) > 1 and (taken := next((path for path in numbered if path.exists()), None)):
         raise UsageError(
-            f"{taken} already exists. Move it, choose another --out, or plot one sentence with --sentence N."
+            f"{taken} already exists. Move it, choose another `--out`, or plot one sentence with `--sentence N`."
         )
     for path, sentence in zip(numbered if len(sentences) > 1 else [out], sentences, strict=True):
         assert sentence.attention is not None, "attention of all sentences was requested"

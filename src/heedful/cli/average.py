@@ -17,7 +17,7 @@ from heedful.training.averaging import averaged_model
 def average(arguments: argparse.Namespace) -> None:
     path, last = Path(arguments.run), arguments.last
     if last < 1:
-        raise UsageError(f"--last must be at least 1, not {last}.")
+        raise UsageError(f"`--last` must be at least 1, not {last}.")
     if not is_run(path):
         raise CheckpointError(
             f"{path} is not a run: it has no config.toml. Pass a directory written by `heedful train`."
@@ -29,8 +29,8 @@ def average(arguments: argparse.Namespace) -> None:
     steps = run.valid_steps(last)
     if len(steps) < last:
         raise CheckpointError(
-            f"{path} has {plural(len(steps), 'valid checkpoint')}, fewer than --last {last}. "
-            "Lower --last, or train with a larger training.keep."
+            f"{path} has {plural(len(steps), 'valid checkpoint')}, fewer than `--last {last}`. "
+            "Lower `--last`, or train with a larger training.keep."
         )
     write_model(out, averaged_model(run, steps))
     print(out)

@@ -48,9 +48,9 @@ def compare(arguments: argparse.Namespace) -> None:
 def _require_page(out: Path, arguments: argparse.Namespace) -> None:
     """Raise UsageError for an invalid --out before any model is loaded."""
     if arguments.json:
-        raise UsageError("--out and --json cannot be combined. Pass only one of them.")
+        raise UsageError("`--out` and `--json` cannot be combined. Pass only one of them.")
     if out.suffix != ".html":
-        raise UsageError(f'--out must end in .html, not "{out}".')
+        raise UsageError(f'`--out` must end in .html, not "{out}".')
     require_not_in_a_model(out, "--out")
     if not out.parent.is_dir():
         raise UsageError(f"Cannot write {out}: directory {out.parent} does not exist. Create it first.")

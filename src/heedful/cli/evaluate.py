@@ -53,7 +53,7 @@ def evaluate(arguments: argparse.Namespace) -> None:
 
 def evaluate_trees(arguments: argparse.Namespace) -> None:
     if arguments.lowercase or arguments.tokenize != "13a":
-        raise UsageError("--tokenize and --lowercase apply to BLEU and cannot be combined with --trees. Remove them.")
+        raise UsageError("`--tokenize` and `--lowercase` apply only to BLEU. Omit them with `--trees`.")
     sentences = list(read_lines(Path(arguments.source)))
     gold = list(read_trees(Path(arguments.reference)))
     require_same_words(gold, sentences)
@@ -91,8 +91,8 @@ def _outputs(
 def _warn_of_languages(text: TextFacts, sources: Sequence[str], references: Sequence[str]) -> None:
     """Warn if a file is not in the model's language, because its score would be meaningless."""
     for option, stated, lines in (
-        ("--source", text.source_language, sources),
-        ("--reference", text.target_language, references),
+        ("`--source`", text.source_language, sources),
+        ("`--reference`", text.target_language, references),
     ):
         if found := contradicting_language(stated, lines):
             log.warning(

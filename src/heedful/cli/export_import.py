@@ -40,23 +40,23 @@ def _check(arguments: argparse.Namespace, out: Path) -> None:
     """Raise for options that do not apply and for existing output, before anything is read."""
     if arguments.to == "marian" and arguments.quantization:
         raise UsageError(
-            "--quantization applies only to ctranslate2 and argos. Remove it: transformers quantizes on loading."
+            "`--quantization` applies only to ctranslate2 and argos. Remove it: transformers quantizes on loading."
         )
     if arguments.to == "ctranslate2" and arguments.languages:
         raise UsageError(
-            "--languages applies only to argos and marian. Remove it: a CTranslate2 model stores no languages."
+            "`--languages` applies only to argos and marian. Remove it: a CTranslate2 model stores no languages."
         )
     if arguments.to == "argos" and out.suffix != SUFFIX:
-        raise UsageError(f'--out must end in {SUFFIX} for argos, not "{out.name}".')
+        raise UsageError(f'`--out` must end in {SUFFIX} for argos, not "{out.name}".')
     require_not_in_a_model(out, "--out")
     if os.path.lexists(out):
-        raise UsageError(f"--out {out} already exists. Choose another name, or remove it first.")
+        raise UsageError(f"`--out {out}` already exists. Choose another name, or remove it first.")
 
 
 def _in_languages(model: Model, codes: list[str] | None) -> Model:
     if codes is None:
         return model
-    source, target = (require_code(code, "--languages") for code in codes)
+    source, target = (require_code(code, "`--languages`") for code in codes)
     return replace(model, text=replace(model.text, source_language=source, target_language=target))
 
 

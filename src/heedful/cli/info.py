@@ -40,13 +40,13 @@ _PRESET_VOCABULARY = 37_000  # tokens, section 5.1
 
 def info(arguments: argparse.Namespace) -> None:
     if (arguments.path is None) == (arguments.preset is None):
-        raise UsageError("Pass one of the two: a model or run directory, or --preset NAME.")
+        raise UsageError("Pass one of the two: a model or run directory, or `--preset NAME`.")
     if arguments.out and (arguments.path is None or not is_run(Path(arguments.path))):
         raise UsageError(
-            "--out requires a run, because it plots training curves. Pass a directory written by `heedful train`."
+            "`--out` requires a run, because it plots training curves. Pass a directory written by `heedful train`."
         )
     if arguments.out and Path(arguments.out).suffix != ".html":
-        raise UsageError(f'--out must end in .html, not "{arguments.out}".')
+        raise UsageError(f'`--out` must end in .html, not "{arguments.out}".')
     if arguments.out:
         require_not_in_a_model(Path(arguments.out), "--out")
     facts = preset_facts(arguments.preset) if arguments.preset else path_facts(Path(arguments.path))
@@ -79,7 +79,7 @@ def path_facts(path: Path) -> Facts:
     if not is_run(path):
         if not (path / CONFIG).is_file():
             raise ModelError(
-                f"{path} is neither a model nor a run: it has no config.json or config.toml. "
+                f"{path} is neither a model nor a run: it has no config.json and no config.toml. "
                 "Pass a directory written by heedful."
             )
         return model_facts(path)

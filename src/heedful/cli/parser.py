@@ -31,7 +31,10 @@ class Parser(argparse.ArgumentParser):
         print(message, end="", file=file)
 
     def error(self, message: str) -> NoReturn:
-        message = message.removeprefix("argument ").replace("the following arguments are required", "Missing")
+        if missing := message.partition("the following arguments are required: ")[2]:
+            names = ", ".join(f"`{name}`" for name in missing.split(", "))
+            raise UsageError(f"Missing arguments: {names}. Run `{self.prog} --help`.")
+        message = re.sub(r"^argument (-[^\s:]+)", r"`\1`", message).removeprefix("argument ")
         message = re.sub(r"(\S+): invalid choice: '(.*)' \(choose from (.*)\)$", _choice_message, message, flags=re.S)
         message = message.replace(": must be", " must be", 1)
         raise UsageError(f"{message}. Run `{self.prog} --help`.")

@@ -31,7 +31,7 @@ def serve(arguments: argparse.Namespace) -> None:
             f"heedful serve requires the package {error.name}. Run: pip install 'heedful[serve]'"
         ) from None
     if arguments.rate_limit is not None and arguments.rate_limit < 1:
-        raise UsageError(f"--rate-limit must be at least 1 request per minute, not {arguments.rate_limit}.")
+        raise UsageError(f"`--rate-limit` must be at least 1 request per minute, not {arguments.rate_limit}.")
     limits = limits_from(arguments.limit)
     access = Access(
         host=arguments.host,

@@ -50,29 +50,29 @@ def _data_hint(arguments: argparse.Namespace, settings: Settings) -> str:
     data = settings.get("data", {})
     if not arguments.recipe or all(Path(file).exists() for name in _FILES for file in data.get(name, ())):
         return ""
-    return " Paths in a recipe are relative to --data-root (default: its directory). See docs/reference/data.md."
+    return " Paths in a recipe are relative to `--data-root` (default: its directory). See docs/reference/data.md."
 
 
 def settings_of(arguments: argparse.Namespace) -> Settings:
     """Return the settings from the recipe or the file options, overridden by --set."""
     files = {name: tuple(getattr(arguments, name)) for name in _FILES if getattr(arguments, name)}
     if arguments.recipe and files:
-        raise UsageError("Pass either a recipe or --source, --target, --valid-source and --valid-target, not both.")
+        raise UsageError("Pass either a recipe or text files (`--source` and so on), not both.")
     given = recipes.overrides(arguments.set)
     if arguments.recipe:
         root = Path(arguments.data_root) if arguments.data_root else None
         return recipes.merged(recipes.read(Path(arguments.recipe), root), _absolute(given))
     if arguments.data_root:
-        raise UsageError("--data-root applies only to a recipe. Remove it, or pass a recipe.")
+        raise UsageError("`--data-root` applies only to a recipe. Remove it, or pass a recipe.")
     settings = recipes.merged({"data": files}, given)
     begun = bool(arguments.out) and (Path(arguments.out) / RECIPE).is_file()
     if not (begun or settings["data"].get("source") or settings["data"].get("builtin")):
         raise UsageError(
-            "No training text given. Pass a recipe, or --source and --target files, for example: "
+            "No training text given. Pass a recipe, or `--source` and `--target` files, for example: "
             "heedful train --source train.en --target train.de --out runs/mine"
         )
     if not (arguments.out or arguments.dry_run):
-        raise UsageError("No run directory given. Pass --out RUN, for example --out runs/mine.")
+        raise UsageError("No run directory given. Pass `--out RUN`, for example `--out runs/mine`.")
     return _absolute(settings)
 
 

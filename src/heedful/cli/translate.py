@@ -36,7 +36,7 @@ _CHUNK = 1_000  # lines translated at a time: enough to batch by length, few eno
 def translate(arguments: argparse.Namespace) -> None:
     interactive = arguments.input is None and sys.stdin.isatty()
     if arguments.n_best is not None and arguments.n_best < 1:
-        raise UsageError(f"--n-best must be at least 1, not {arguments.n_best}.")
+        raise UsageError(f"`--n-best` must be at least 1, not {arguments.n_best}.")
     if arguments.input is not None:
         lines = read_lines(Path(arguments.input))
         first = next(lines, None)  # report a missing file before loading the model
@@ -118,9 +118,9 @@ def output(name: str | None, *inputs: str) -> Iterator[TextIO]:
         return
     path = Path(name)
     if path.is_file() and (_is_one_of(path, inputs) if inputs else _is_standard_input(path)):
-        raise UsageError(f"--output {name} is one of the input files. Choose another name.")
+        raise UsageError(f"`--output {name}` is one of the input files. Choose another name.")
     if not name or path.is_dir():
-        raise UsageError(f'--output "{name}" is not a file. Choose a file name.')
+        raise UsageError(f'`--output` "{name}" is not a file. Choose a file name.')
     if not path.parent.is_dir():
         raise UsageError(f"Cannot write {path}: directory {path.parent} does not exist. Create it first.")
     require_not_in_a_model(path)

@@ -93,7 +93,7 @@ class Batches:
         if batch.tokens != self.tokens(number):
             raise CorpusError(
                 "The token store is damaged: its length order does not match its sentences. "
-                "Restore it from a backup, or choose another --out."
+                "Restore it from a backup, or choose another `--out`."
             )
         batch = self._resegmented(batch, number)
         return reversed_batch(batch) if number < self._bidirectional and number % 2 else batch

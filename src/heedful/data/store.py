@@ -73,7 +73,7 @@ class Store:
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise CorpusError(
                 f"Cannot read the token store {directory}: {cause(error)}. "
-                "It was written when the run started. Restore it from a backup, or choose another --out."
+                "It was written when the run started. Restore it from a backup, or choose another `--out`."
             ) from None
 
     def __len__(self) -> int:

@@ -172,7 +172,7 @@ def has_int8() -> bool:
 def require(precision: str, device: torch.device) -> None:
     """Raise if this machine cannot compute in this precision."""
     if precision not in PRECISIONS:
-        raise UsageError(f'precision = "{precision}" is not one of {", ".join(PRECISIONS)}.')
+        raise UsageError(f'precision must be one of {", ".join(PRECISIONS)}, not "{precision}".')
     if precision == "int8" and device.type != "cpu":
         raise UsageError(f"int8 is supported only on CPUs, but this model is on {device}. Use fp32, bf16 or the CPU.")
     if precision == "int8" and not has_int8():
@@ -182,5 +182,5 @@ def require(precision: str, device: torch.device) -> None:
     if precision == "bf16" and device.type == "cpu" and "bf16" not in processor():
         raise MachineError(
             "This CPU has no bf16 instructions (AVX512_BF16 or AMX), so bf16 would be slower and less accurate than "
-            "fp32. Use --precision fp32 or int8."
+            "fp32. Use `--precision fp32` or `--precision int8`."
         )

@@ -31,14 +31,14 @@ class Choice(NamedTuple):
 def choose_engine(asked: str, models: Sequence[Transformer], use: Use, precision: str = "fp32") -> Choice:
     """Resolve `auto` to one engine for all models. Return any other engine unchanged; raise if it cannot be used."""
     if asked not in ENGINES:
-        raise UsageError(f'engine = "{asked}" is not one of {", ".join(ENGINES)}.')
+        raise UsageError(f'engine must be one of {", ".join(ENGINES)}, not "{asked}".')
     obstacle = next(filter(None, (_obstacle(model, precision) for model in models)), "")
     if asked == "ctranslate2" and obstacle:
-        raise UsageError(f"Cannot use --engine ctranslate2: {obstacle}. Use --engine heedful.")
+        raise UsageError(f"Cannot use `--engine ctranslate2`: {obstacle}. Use `--engine heedful`.")
     if asked != "auto":
         return Choice(asked, "as requested")
     if use.needs:
-        return Choice("heedful", f"{use.needs} needs heedful's own search")
+        return Choice("heedful", f"`{use.needs}` needs heedful's own search")
     if obstacle:
         return Choice("heedful", obstacle)
     # docs/results/performance.md has the measurements behind this rule.

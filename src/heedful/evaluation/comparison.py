@@ -138,7 +138,7 @@ def _require_systems(systems: Sequence[Path], source: str | Path | None) -> None
     models = [path for path in systems if path.is_dir()]
     if models and source is None:
         raise UsageError(
-            f"{models[0]} is a directory, and a model needs source text to translate. Pass it with --source."
+            f"{models[0]} is a directory, and a model needs source text to translate. Pass it with `--source`."
         )
 
 

@@ -59,6 +59,6 @@ def require_detokenized(references: Sequence[str]) -> None:
     for number, line in enumerate(references, start=1):
         if "\u2581" in line or "@@ " in line:
             raise InputError(
-                f"Reference line {number} seems to be split into subwords ({line[:40]!r}). "
+                f'Reference line {number} seems to be split into subwords ("{line[:40]}"). '
                 "BLEU is defined on raw text. Provide detokenized references."
             )

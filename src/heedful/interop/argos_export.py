@@ -32,7 +32,7 @@ def write_argos(model: Model, path: Path, quantization: str | None = None) -> No
         if not _LANGUAGE_CODE.fullmatch(code):
             raise UsageError(
                 f'The {side} language of this model is "{code}", but an Argos package needs two language codes. '
-                "Pass them, for example: --languages en de."
+                "Pass them, for example `--languages en de`."
             )
     top = f"translate-{source}_{target}-{_PACKAGE_VERSION.replace('.', '_')}"
     with tempfile.TemporaryDirectory(prefix="heedful-") as scratch:

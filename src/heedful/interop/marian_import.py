@@ -98,7 +98,10 @@ def _require_supported(content: Mapping[str, Any], directory: Path) -> None:
     path = directory / CONFIG
     for key, (required, default) in _REQUIRED.items():
         if (value := content.get(key, default)) != required:
-            raise ModelError(f"{path}: {key} is {value!r}. heedful imports only models with {key} = {required!r}.")
+            raise ModelError(
+                f"{path}: {key} is {json.dumps(value)}. "
+                f"heedful imports only models with {key} = {json.dumps(required)}."
+            )
     for name in ("attention_heads", "ffn_dim"):
         sides = [content.get(f"{stack}_{name}") for stack in ("encoder", "decoder")]
         if sides[0] != sides[1]:
@@ -148,7 +151,7 @@ def _read_config(content: Mapping[str, Any], vocab_size: int, output_bias: bool,
     }
     try:
         sizes = {ours: content[key] for ours, key in theirs.items()}
-        rates = {key: float(content.get(key, 0.0)) for key in ("dropout", "attention_dropout")}
+        rates = {key: content.get(key, 0.0) for key in ("dropout", "attention_dropout")}
         return build_dataclass(ModelConfig, {**sizes, **rates, **variant})
     except (KeyError, TypeError, ValueError, OverflowError, ConfigError) as error:
         raise ModelError(f"{path} is not a valid model configuration: {as_sentence(error)}") from None

@@ -47,9 +47,9 @@ class Access:
             return
         address = _address(self.host)
         if self.host.lower() != "localhost" and not (address and address.is_loopback):
-            yield "Other machines can use this server without a key. See --api-keys."
+            yield "Other machines can use this server without a key. See `--api-keys`."
         if ANY_ORIGIN in self.cors_origins:
-            yield "Any website can use this server without a key. See --cors-origin and --api-keys."
+            yield "Any website can use this server without a key. See `--cors-origin` and `--api-keys`."
 
     def check_host(self, headers: Headers) -> None:
         """Reject unknown host names, because a website can point its own name at this address (DNS rebinding)."""
@@ -59,7 +59,7 @@ class Access:
         name = match[1].lower().strip("[]").removesuffix(".")
         if not self._is_own_name(name):
             raise RequestError(
-                f'Host "{name}" is not allowed. To allow it, start the server with --allowed-host {name}.',
+                f'Host "{name}" is not allowed. To allow it, start the server with `--allowed-host {name}`.',
                 421,
             )
 
@@ -81,7 +81,7 @@ class Access:
         if bool(site) if origin is None else _netloc(origin) != headers.get("host"):
             raise RequestError(
                 f"Cross-origin requests from {origin or 'other sites'} are not allowed. "
-                f"To allow them, start the server with --cors-origin {origin or 'ORIGIN'}.",
+                f"To allow them, start the server with `--cors-origin {origin or 'ORIGIN'}`.",
                 403,
             )
 
@@ -164,7 +164,7 @@ def read_api_keys(path: Path) -> tuple[bytes, ...]:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = cause(error) if isinstance(error, OSError) else "it is not UTF-8"
-        raise UsageError(f"Cannot read --api-keys {path}: {reason}. Pass a readable text file in UTF-8.") from None
+        raise UsageError(f"Cannot read `--api-keys {path}`: {reason}. Pass a readable text file in UTF-8.") from None
     keys = []
     for number, line in enumerate(lines, 1):
         key = line.strip()
@@ -174,7 +174,7 @@ def read_api_keys(path: Path) -> tuple[bytes, ...]:
             raise UsageError(f"{path}:{number}: a key must consist of printable ASCII characters without spaces.")
         keys.append(key.encode())
     if not keys:
-        raise UsageError(f"--api-keys {path} has no keys. Write one key per line.")
+        raise UsageError(f"`--api-keys {path}` has no keys. Write one key per line.")
     return tuple(keys)
 
 
@@ -185,7 +185,7 @@ def proxies_from(given: Sequence[str]) -> tuple[Network, ...]:
             networks.append(ipaddress.ip_network(text))
         except ValueError:
             raise UsageError(
-                f'--trusted-proxy "{text}" is not an address or a network. Pass one such as 10.0.0.2 or 10.0.0.0/24.'
+                f'`--trusted-proxy` "{text}" is not an address or a network. Pass one such as 10.0.0.2 or 10.0.0.0/24.'
             ) from None
     return tuple(networks)
 
@@ -194,7 +194,7 @@ def origins_from(given: Sequence[str]) -> tuple[str, ...]:
     for origin in given:
         if origin != ANY_ORIGIN and not re.fullmatch(r"https?://[^/\s?#@]+", origin):
             raise UsageError(
-                f'--cors-origin "{origin}" is not an origin. Write SCHEME://HOST[:PORT] without a path, or "*".'
+                f'`--cors-origin` "{origin}" is not an origin. Write SCHEME://HOST[:PORT] without a path, or "*".'
             )
     return tuple(origin.lower() for origin in given)
 
@@ -202,7 +202,7 @@ def origins_from(given: Sequence[str]) -> tuple[str, ...]:
 def hosts_from(given: Sequence[str]) -> tuple[str, ...]:
     for name in given:
         if not re.fullmatch(r"[\w.-]+|[0-9A-Fa-f:.]+", name):
-            raise UsageError(f'--allowed-host "{name}" is not a host name. Write it without a scheme or port.')
+            raise UsageError(f'`--allowed-host` "{name}" is not a host name. Write it without a scheme or port.')
     return tuple(name.lower().removesuffix(".") for name in given)
 
 

@@ -59,7 +59,7 @@ def _number(name: str, text: str, kind: type[int] | type[float]) -> float:
         value = -1
     if not lowest <= value <= _MOST:  # also false for NaN
         what = "an integer" if kind is int else "a number of seconds"
-        raise UsageError(f'--limit {name}={text}: "{text}" is not {what} of at least {lowest}. Correct the value.')
+        raise UsageError(f'`--limit`: {name} must be {what} from {lowest} to {_MOST:,}, not "{text}".')
     return value
 
 

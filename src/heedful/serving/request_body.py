@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 
+from heedful.errors import cause
 from heedful.serving.limits import Limits
 from heedful.serving.multipart import MAX_PARTS, parse_multipart
 from heedful.serving.requests import RequestError
@@ -67,7 +68,7 @@ def read_fields(body: bytes, content_type: str, query: str = "") -> Mapping[str,
     except RecursionError:
         raise RequestError("Not valid JSON: it is nested too deeply.") from None
     except ValueError as error:
-        raise RequestError(f"Not valid JSON: {error}.") from None
+        raise RequestError(f"Not valid JSON: {cause(error)}.") from None
     if not isinstance(content, dict):
         raise RequestError("Invalid JSON format")  # LibreTranslate's message
     return content
@@ -77,14 +78,14 @@ def _text(body: bytes) -> str:
     try:
         return body.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise RequestError(f"The body is not valid UTF-8: {error}. Encode it as UTF-8.") from None
+        raise RequestError(f"The body is not UTF-8 (byte {error.start + 1:,}). Encode it as UTF-8.") from None
 
 
 def _urlencoded(text: str) -> list[tuple[str, str]]:
     try:
         return parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=MAX_PARTS)
     except ValueError as error:
-        raise RequestError(f"Not a valid URL-encoded form: {error}.") from None
+        raise RequestError(f"Not a valid URL-encoded form: {cause(error)}.") from None
 
 
 def _form(pairs: list[tuple[str, str]]) -> Mapping[str, Any]:

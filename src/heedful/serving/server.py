@@ -203,7 +203,7 @@ class _Server(uvicorn.Server):
 def bind(host: str, port: int) -> socket.socket:
     """Open the port before models are loaded, so that errors show at once."""
     if not 0 <= port <= 65_535:
-        raise UsageError(f"--port {port} is not a port number. Choose one from 1 to 65535, or 0 for any free port.")
+        raise UsageError(f"`--port {port}` is not a port number. Choose one from 1 to 65535, or 0 for any free port.")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -211,7 +211,7 @@ def bind(host: str, port: int) -> socket.socket:
         listener.bind((host, port))
     except socket.gaierror:
         listener.close()
-        raise UsageError(f'--host "{host}" is not an address of this machine. Use 127.0.0.1 or 0.0.0.0.') from None
+        raise UsageError(f'`--host` "{host}" is not an address of this machine. Use 127.0.0.1 or 0.0.0.0.') from None
     except OSError as error:
         listener.close()
         raise _cannot_listen(host, port, error) from None
@@ -221,7 +221,7 @@ def bind(host: str, port: int) -> socket.socket:
 def _cannot_listen(host: str, port: int, error: OSError) -> MachineError:
     reason = cause(error)
     is_address = error.errno == errno.EADDRNOTAVAIL
-    advice = "Choose an address of this machine with --host" if is_address else "Choose another port with --port"
+    advice = "Choose an address of this machine with `--host`" if is_address else "Choose another port with `--port`"
     return MachineError(f"Cannot listen on {host}:{port}: {reason}. {advice}.")
 
 

@@ -29,7 +29,7 @@ def claim(directory: Path, kind: str) -> None:
         return
     if os.path.lexists(directory) and not is_empty(directory):
         raise UsageError(
-            f"{directory} already exists, and heedful did not write it. Choose another --out, or move it elsewhere."
+            f"{directory} already exists, and heedful did not write it. Choose another `--out`, or move it elsewhere."
         )
     write_durably(directory / MARKER, marker_bytes(kind))
 

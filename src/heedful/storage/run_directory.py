@@ -88,18 +88,20 @@ class RunDirectory:
             return
         if self.config.exists() and self.checkpoints.is_dir():
             raise UsageError(
-                f"--out {self.path} looks like a run, but its marker file {MARKER} is missing, so heedful may not "
+                f"`--out {self.path}` looks like a run, but its marker file {MARKER} is missing, so heedful may not "
                 "have written it. If you copied the run, copy this hidden file too (cp -a). "
-                "Otherwise, choose another --out."
+                "Otherwise, choose another `--out`."
             )
         for path in (*self.entries(), self.path / CONFIG, self.path / MANIFEST):
             if os.path.lexists(path):
                 raise UsageError(
-                    f"--out {self.path} is not a heedful run, and training would overwrite {path.name} in it. "
-                    f"Choose another --out, or move {path.name} elsewhere."
+                    f"`--out {self.path}` is not a heedful run, and training would overwrite {path.name} in it. "
+                    f"Choose another `--out`, or move {path.name} elsewhere."
                 )
         if os.path.lexists(self.marker) and not (self.marker.is_file() and self.marker.stat().st_size == 0):
-            raise UsageError(f"heedful did not write {self.marker}. Choose another --out, or move the file elsewhere.")
+            raise UsageError(
+                f"heedful did not write {self.marker}. Choose another `--out`, or move the file elsewhere."
+            )
 
     def _require_own_entries(self) -> None:
         """Raise UsageError at the start, not hours later, if training would replace a user's file in a run."""
@@ -182,7 +184,7 @@ def open_model(path: Path, checkpoint: str | None = None, device: torch.device |
         raise UsageError(f'Unknown checkpoint "{checkpoint}".{nearest(str(checkpoint), CHECKPOINTS)}')
     if not is_run(path):
         if checkpoint in ("best", "last") and path.is_dir():
-            raise UsageError(f'{path} is a model, not a run: it has no "{checkpoint}" checkpoint. Omit --checkpoint.')
+            raise UsageError(f'{path} is a model, not a run: it has no "{checkpoint}" checkpoint. Omit `--checkpoint`.')
         return read_model(path, device)
     run = RunDirectory(path)
     places = {"averaged": run.model, "best": run.best}

@@ -110,7 +110,7 @@ class PairCounter:
         if self.pairs < FEW_PAIRS:
             yield (
                 f"The training text has only {plural(self.pairs, 'pair')}. A translation model needs several "
-                "thousand at least. Add text, or fine-tune a model with --init."
+                "thousand at least. Add text, or fine-tune a model with `--init`."
             )
         if self.duplicates >= _DUPLICATES:
             yield (

@@ -49,7 +49,7 @@ class HeldOut:
             raise CorpusError(
                 f"The training text has {plural(len(smallest), 'distinct pair')}: too few to hold out {wanted:,} for "
                 f"validation. Provide at least {max(wanted, FEWEST_IN_ALL):,} pairs, or validation files "
-                "(--valid-source, --valid-target)."
+                "(`--valid-source`, `--valid-target`)."
             )
         return tuple(smallest[:wanted])
 
@@ -90,7 +90,7 @@ class Remaining:
         if not count:
             raise CorpusError(
                 "Every pair of the training text has the same source or target as a pair held out for validation. "
-                "Pass validation files (--valid-source, --valid-target), or text with more distinct sentences."
+                "Pass validation files (`--valid-source`, `--valid-target`), or text with more distinct sentences."
             )
         return count
 

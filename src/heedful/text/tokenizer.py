@@ -82,7 +82,9 @@ class Tokenizer:
         ids = [i for i in range(self.vocab_size) if not (processor.is_byte(i) or processor.is_control(i))]
         ranks = {processor.id_to_piece(i): -processor.get_score(i) for i in ids if i != UNK}
         if any(rank != int(rank) or rank < 0 for rank in ranks.values()):
-            raise TokenizerError("data.bpe_dropout needs a BPE tokenizer, and this one has no merges. Set it to 0.")
+            raise TokenizerError(
+                "data.bpe_dropout needs a BPE tokenizer, but this tokenizer has no merges. Set it to 0."
+            )
         return {token: int(rank) for token, rank in ranks.items()}
 
     def _merged_ids(self, tokens: Sequence[str]) -> list[int]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from heedful.atomic_files import discard, disk_message, free_bytes, holds_only, new_directory, read_at_most
-from heedful.errors import CheckpointError, MachineError, as_sentence, cause
+from heedful.errors import CheckpointError, ConfigError, MachineError, as_sentence, cause
 from heedful.model.transformer import Transformer
 from heedful.storage.file_names import CHECKPOINT_FILES, MANIFEST, OPTIMIZER, STATE, WEIGHTS
 from heedful.storage.manifest import MOST_JSON, write_manifest
@@ -89,7 +89,7 @@ def read_progress(directory: Path) -> Progress:
     require_format_version(version, FORMAT_VERSION, path, CheckpointError)
     try:
         return build_dataclass(Progress, state)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, ConfigError) as error:
         raise CheckpointError(f"Cannot read {path}: {as_sentence(error)}") from None
 
 

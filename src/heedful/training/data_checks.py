@@ -93,5 +93,5 @@ def _disagreement(key: str, stated: str, found: str) -> str:
     side = key.removesuffix("_language")
     return (
         f"The {side} language is {language_name(stated)} ({stated}), but the {side} text looks like "
-        f"{language_name(found)} ({found}). Check that --source and --target are not swapped, or set data.{key}."
+        f"{language_name(found)} ({found}). Check that `--source` and `--target` are not swapped, or set data.{key}."
     )

@@ -79,7 +79,7 @@ def _improving(validations: Sequence[Entry], recipe: Recipe, finished: bool) -> 
     nll = [min(entry["nll"] for entry in part) for part in (validations[:-recent], validations)]
     if bleu[1] - bleu[0] < _BLEU_GAIN and nll[0] - nll[1] < _NLL_GAIN:
         return None
-    more = f"Continue with the same command and --set training.steps={2 * recipe.training.steps}."
+    more = f"Continue with the same command and `--set training.steps={2 * recipe.training.steps}`."
     return (
         f"Still improving: since step {validations[-recent - 1]['step']:,} BLEU went from {bleu[0]:.2f} to "
         f"{bleu[1]:.2f} and the validation loss from {nll[0]:.2f} to {nll[1]:.2f} nats per token.",
@@ -113,5 +113,5 @@ def _too_short(last: Entry, recipe: Recipe) -> tuple[str, str] | None:
         return None
     return (
         f"Outputs are too short: {ratio:.2f} words per reference word, a brevity penalty of {penalty:.2f}.",
-        f"Check that the training targets are complete, and translate with --alpha above {recipe.decoding.alpha:g}.",
+        f"Check that the training targets are complete, and translate with `--alpha` above {recipe.decoding.alpha:g}.",
     )

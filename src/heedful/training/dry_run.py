@@ -99,7 +99,7 @@ def plan(settings: Settings, out: Path | None, device: torch.device, budget: flo
     if (left or budget is not None) and not missing:
         return _plan_of_text(settings, initial_model, device, budget)
     if budget is not None:
-        raise CorpusError(f"File {missing[0]} does not exist. --time measures training on the text. Check the path.")
+        raise CorpusError(f"File {missing[0]} does not exist. `--time` measures training on the text. Check the path.")
     if needed := [f"{section}.{key}" for section, key in left if key in _NEEDED]:
         raise CorpusError(
             f"File {missing[0]} does not exist. {', '.join(needed)} would be chosen from the text. "

@@ -51,7 +51,7 @@ def _open_and_lock(run: RunDirectory) -> int:
     if descriptor is None:
         raise CheckpointError(
             f"Another process (PID {_holder(run)}) is training in {run.path}. "
-            "Wait for it to finish, stop it, or choose another --out."
+            "Wait for it to finish, stop it, or choose another `--out`."
         )
     return descriptor
 

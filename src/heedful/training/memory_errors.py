@@ -45,5 +45,5 @@ def _advice(checkpoint_activations: bool) -> str:
     return (
         f"Saved checkpoints are intact. {first} training.batch_tokens (and raise training.accumulate to keep the "
         "number of tokens per update), data.max_length or the size of the model. "
-        "Then train again with another --out."
+        "Then train again with another `--out`."
     )

@@ -164,7 +164,7 @@ def _prepare(run: RunDirectory, settings: Settings, processes: ProcessGroup, sec
 
 def ignored_budget(run: Path) -> str:
     """Return the notice that --time changes nothing on resume."""
-    return f"--time is ignored: {run} was planned when it was started, and resumes exactly"
+    return f"`--time` is ignored: {run} resumes with the plan made when it was started"
 
 
 def _seconds(prepared: Prepared, processes: ProcessGroup) -> float | None:
@@ -209,7 +209,7 @@ def _restore(run: RunDirectory, prepared: Prepared, processes: ProcessGroup) -> 
     newest = run.valid_steps(1)
     if not newest and run.steps():
         raise CheckpointError(
-            f"None of the checkpoints in {run.checkpoints} is valid. Restore one, or choose another --out."
+            f"None of the checkpoints in {run.checkpoints} is valid. Restore one, or choose another `--out`."
         )
     if newest:
         trainer.progress = checkpoints.load(run, newest[0], model, trainer.optimizers, trainer.moving_average)
@@ -238,7 +238,7 @@ def _update_facts(progress: Progress, processes: ProcessGroup, precision: str) -
     for name, now in facts.items():
         if (before := progress.facts.get(name, now)) != now:
             _print_on_main(
-                processes, f"warning: {name} was {before}, now {now}: training continues, but not bit for bit"
+                processes, f"warning: {name} was {before} and is now {now}; training continues, but not bit for bit"
             )
     progress.facts = facts
 

@@ -129,7 +129,7 @@ def resume(run: RunDirectory, settings: Settings) -> Prepared:
     ):
         raise CheckpointError(
             f"The tokenizer {recipe.data.tokenizer} is not the one that {run.path} was started with. "
-            "Omit it, or choose another --out."
+            "Omit it, or choose another `--out`."
         )
     train, valid = corpora(recipes.as_settings(recipe))
     stores = []
@@ -139,7 +139,7 @@ def resume(run: RunDirectory, settings: Settings) -> Prepared:
             if store.facts.get(what) != digest:
                 changed = f"{name} text" if what == "text" else f"{what} of the {name} text"
                 raise CheckpointError(
-                    f"The {changed} has changed since {run.path} was started. Restore it, or choose another --out."
+                    f"The {changed} has changed since {run.path} was started. Restore it, or choose another `--out`."
                 )
         stores.append(store)
     if recipe != old:
@@ -185,7 +185,7 @@ def with_initial_model(settings: Settings, model: Model | None) -> Settings:
     if given.get("tokenizer"):
         other = Tokenizer.read(Path(given["tokenizer"])).vocab_size
         raise ConfigError(
-            f"data.tokenizer ({other} tokens) and --init ({model.tokenizer.vocab_size} tokens) were both given; "
+            f"data.tokenizer ({other} tokens) and `--init` ({model.tokenizer.vocab_size} tokens) were both given; "
             "fine-tuning uses the model's own tokenizer. Omit data.tokenizer."
         )
     may_differ = ("dropout", "attention_dropout", "word_dropout")
@@ -193,12 +193,12 @@ def with_initial_model(settings: Settings, model: Model | None) -> Settings:
         own = getattr(model.transformer.config, key)
         same = value == own or (key == "N_decoder" and value == model.transformer.config.N and own == 0)
         if not same and key not in may_differ:
-            raise ConfigError(f"model.{key} = {value}, but the --init model has {own}. Omit model.{key}.")
+            raise ConfigError(f"model.{key} = {value}, but the `--init` model has {own}. Omit model.{key}.")
     shape = {key: value for key, value in asdict(model.transformer.config).items() if key not in may_differ}
     del shape["vocab_size"]  # not a recipe key
     if given.get("vocab_size", model.tokenizer.vocab_size) != model.tokenizer.vocab_size:
         raise ConfigError(
-            f"data.vocab_size = {given['vocab_size']}, but the --init model has {model.tokenizer.vocab_size} "
+            f"data.vocab_size = {given['vocab_size']}, but the `--init` model has {model.tokenizer.vocab_size} "
             "tokens. Omit data.vocab_size."
         )
     inherited: Settings = {
@@ -295,5 +295,5 @@ def require_same(run: RunDirectory, old: Recipe, new: Recipe) -> None:
         listed = "; ".join(f"{key} was {before!r}, now {after!r}" for key, (before, after) in changed.items())
         raise ConfigError(
             f"The run {run.path} was started with different settings: {listed}. Only "
-            f"{', '.join(sorted(allowed))} may change. Restore the original values, or choose another --out."
+            f"{', '.join(sorted(allowed))} may change. Restore the original values, or choose another `--out`."
         )

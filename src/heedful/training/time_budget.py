@@ -32,7 +32,9 @@ def parse_duration(text: str) -> float:
     """Return the seconds of "90s", "30m" or "2h"; raise UsageError for anything else."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", text.strip())
     if not match or not float(match[1]):
-        raise UsageError(f'--time "{text}" is not a duration. Pass seconds, minutes or hours, such as 90s, 30m or 2h.')
+        raise UsageError(
+            f'`--time` "{text}" is not a duration. Pass seconds, minutes or hours, such as 90s, 30m or 2h.'
+        )
     return float(match[1]) * _UNITS[match[2]]
 
 
@@ -69,7 +71,7 @@ def plan(given: Settings, size: CorpusSize, budget: Budget) -> tuple[list[Choice
     steps, validations = _steps(recipe, size, speed, budget.seconds)
     if steps == _LEAST_STEPS:
         budget.print_status(
-            f"warning: --time leaves too little time to train: the plan has {steps} steps and takes longer. "
+            f"warning: `--time` leaves too little time to train: the plan has {steps} steps and takes longer. "
             "Allow more time, or validate on fewer lines."
         )
     steps = given.get("training", {}).get("steps", steps)
@@ -79,7 +81,7 @@ def plan(given: Settings, size: CorpusSize, budget: Budget) -> tuple[list[Choice
 
 def _own_choices(own: Settings, given: Settings, budget: Budget) -> Iterator[Choice]:
     seconds = budget.seconds
-    why = f"--time: {plural(round(seconds / 60), 'minute')}" if seconds >= 120 else f"--time: {seconds:.0f} seconds"
+    why = f"`--time`: {plural(round(seconds / 60), 'minute')}" if seconds >= 120 else f"`--time`: {seconds:.0f} seconds"
     for section, keys in own.items():
         for key, value in keys.items():
             if key not in given.get(section, {}):

@@ -196,5 +196,5 @@ def _non_finite_message(step: int, batches: list[Batch], loss: float, norm: floa
     return (
         f"Step {step}: the {what}. The weights were not changed. The update used lines {listed} "
         "of the training text. Check these lines. Then lower training.learning_rate, raise training.warmup_steps, or "
-        'set training.non_finite = "skip", and train again with another --out.'
+        'set training.non_finite = "skip", and train again with another `--out`.'
     )

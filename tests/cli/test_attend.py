@@ -75,7 +75,7 @@ def test_non_utf8_file_name_and_tokens_that_look_like_formulas(model: Path, tmp_
         (["a b", "--out", "page.pdf"], 2, ".html, .png, .svg, .json"),
         (["a b"], 2, "--out"),
         (["", "--out", "page.html"], 3, "TEXT is empty"),
-        (["a b", "--target", "  ", "--out", "page.html"], 3, "--target is empty"),
+        (["a b", "--target", "  ", "--out", "page.html"], 3, "`--target` is empty"),
         (
             ["a", "--target", " ".join("abcdefgh" * 20), "--out", "page.html"],
             3,
@@ -84,7 +84,7 @@ def test_non_utf8_file_name_and_tokens_that_look_like_formulas(model: Path, tmp_
         (
             ["a b. C d.", "--sentence", "3", "--out", "page.html"],
             3,
-            "--sentence 3 is out of range: TEXT has 2 sentences",
+            "`--sentence 3` is out of range: TEXT has 2 sentences",
         ),
         (["a \udc80", "--out", "page.html"], 3, "lone surrogate"),
     ],

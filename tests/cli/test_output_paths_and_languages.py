@@ -232,7 +232,7 @@ def test_serve_refuses_what_is_not_a_code(heedful: Program, tiny_run: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("source", "reference", "said"), [(0, 1, []), (1, 0, ["--source", "--reference"]), (0, 0, ["--reference"])]
+    ("source", "reference", "said"), [(0, 1, []), (1, 0, ["`--source`", "`--reference`"]), (0, 0, ["`--reference`"])]
 )
 def test_evaluate_warns_of_another_language(
     heedful: Program,

@@ -17,4 +17,4 @@ def require_not_in_a_model(path: Path, option: str = "--output") -> None:
     path = real_path(path)
     marked = next((one for one in path.parents if (one / MARKER).exists()), None)
     if marked is not None and not is_ours(marked) and os.path.lexists(path):
-        raise UsageError(f"{option} {path} is one of the files that heedful wrote in {marked}. Choose another path.")
+        raise UsageError(f"`{option} {path}` is one of the files that heedful wrote in {marked}. Choose another path.")

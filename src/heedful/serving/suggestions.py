@@ -45,7 +45,7 @@ class Suggestions:
         if last and not _is_own(last):
             os.close(self.file)
             raise UsageError(
-                f"--suggestions {self.path} is not a suggestions file: its last line is not a JSON object with "
+                f"`--suggestions {self.path}` is not a suggestions file: its last line is not a JSON object with "
                 "q, s, source and target. Choose another file, or the name of a new one."
             )
 

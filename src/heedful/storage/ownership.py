@@ -76,10 +76,10 @@ def require_outside_models(path: Path, option: str = "--out") -> None:
     path = real_path(path)
     is_others = any((path.parent / name).exists() for name in (WEIGHTS, CTRANSLATE2_WEIGHTS))
     if (path.parent / MANIFEST).exists() or (is_others and os.path.lexists(path)):
-        raise UsageError(f"{option} {path} is inside {path.parent}, a model or checkpoint. Choose another path.")
+        raise UsageError(f"`{option} {path}` is inside {path.parent}, a model or checkpoint. Choose another path.")
     run = next((one for one in path.parents if is_ours(one)), None)
     if run is not None and path.relative_to(run).parts[0] in (MARKER, *RUN_ENTRIES):
-        raise UsageError(f"{option} {path} is one of the files that heedful wrote in {run}. Choose another path.")
+        raise UsageError(f"`{option} {path}` is one of the files that heedful wrote in {run}. Choose another path.")
 
 
 def require_no_links(paths: Iterable[Path]) -> None:

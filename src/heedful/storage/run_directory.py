@@ -79,7 +79,7 @@ class RunDirectory:
     def require_own(self) -> None:
         """Raise UsageError unless the directory is a heedful run, or a new run would overwrite nothing in it."""
         if self.path.exists() and not self.path.is_dir():
-            raise UsageError(f"--out {self.path} is a file. Pass the name of a new or existing directory.")
+            raise UsageError(f"`--out {self.path}` is a file. Pass the name of a new or existing directory.")
         require_outside_models(self.path)
         stored = self.checkpoints.glob("step-*") if not self.checkpoints.is_symlink() else ()
         if is_ours(self.path):

@@ -206,7 +206,7 @@ def _selection(given: Settings) -> list[Choice]:
     if "average" not in given.get("training", {}):
         choices.append(Choice("training", "select_final", True, "the weights with the best validation BLEU"))
     if "alpha" not in given.get("decoding", {}):
-        choices.append(Choice("decoding", "alpha", 1.4, "small models translate too briefly with the paper's 0.6"))
+        choices.append(Choice("decoding", "alpha", 1.4, "with the paper's 0.6, small models translate too short"))
         choices.append(Choice("decoding", "power_alpha", 1.0, "the same for CTranslate2 and Marian"))
         choices.append(Choice("decoding", "select_alpha", True, "tuned on the validation text when training ends"))
     return choices

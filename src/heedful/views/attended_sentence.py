@@ -42,13 +42,13 @@ def attended(
     translator = inspector.translator
     if target is not None:
         source_ids = _ids(translator, source, "TEXT", translator.ids)
-        target_ids = _ids(translator, target, "--target", translator.target_ids)
+        target_ids = _ids(translator, target, "`--target`", translator.target_ids)
         found = [AttendedSentence(source, target, inspector.inspect(source_ids, target_ids, off, beam))]
     else:
         found = _sentences(inspector, source, sentence, off, beam)
     if sentence is not None and not 1 <= sentence <= len(found):
         raise InputError(
-            f"--sentence {sentence} is out of range: TEXT has {plural(len(found), 'sentence')}, counted from 1."
+            f"`--sentence {sentence}` is out of range: TEXT has {plural(len(found), 'sentence')}, counted from 1."
         )
     return found
 

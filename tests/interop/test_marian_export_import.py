@@ -191,7 +191,7 @@ UNSUPPORTED = {
     "no decoder depth": (with_config(decoder_layers=None), "decoder_layers"),
     "padding outside of the vocabulary": (with_config(pad_token_id=58_100), "pad_token_id is 58100"),
     "padding is the end": (with_config(pad_token_id=3), "imports only models in which they differ"),
-    "pre-norm": (with_config(normalize_before=True), "normalize_before is True"),
+    "pre-norm": (with_config(normalize_before=True), "normalize_before is true"),
     "forbidden word": (with_config(bad_words_ids=[[0], [77]]), r"bad_words_ids contains \[77\]"),
     "separate vocabularies": (with_config(decoder_vocab_size=7), "vocabularies of their own"),
     "fractional layers": (with_config(encoder_layers=2.5, decoder_layers=2.5), "2.5"),

@@ -139,7 +139,7 @@ def _read_config(content: Mapping[str, Any], vocab_size: int, output_bias: bool,
     activation = content.get("activation_function", "gelu")
     if activation not in _ACTIVATIONS:
         raise ModelError(
-            f"{path}: activation_function is {activation!r}. heedful imports only {', '.join(_ACTIVATIONS)}."
+            f"{path}: activation_function is {json.dumps(activation)}. heedful imports only {', '.join(_ACTIVATIONS)}."
         )
     shared = "all" if content.get("share_encoder_decoder_embeddings", True) else "target"
     variant = {

@@ -28,7 +28,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         options = [option for action in parsers[parsed.command].declared for option in action.option_strings]
         hint = nearest(unknown[0].partition("=")[0], options) if unknown[0].startswith("-") else ""
         if parsed.command == "train" and not hint:
-            hint = f" Pass text files as --source {parsed.recipe} --target {unknown[0]}."
+            hint = f" Pass text files as `--source {parsed.recipe} --target {unknown[0]}`."
         raise UsageError(f'Unknown argument "{unknown[0]}".{hint} Run `heedful {parsed.command} --help`.')
     return parsed
 
@@ -37,7 +37,7 @@ def _require_equals_sign(arguments: Sequence[str]) -> None:
     """Raise for `--set training.steps 5`, in which argparse would read 5 as a recipe."""
     for option, name, value in zip(arguments, arguments[1:], arguments[2:], strict=False):
         if option == "--set" and "=" not in name and not value.startswith("-"):
-            raise UsageError(f"--set {name} has no value. Write --set {name}={value}.")
+            raise UsageError(f"`--set {name}` has no value. Write `--set {name}={value}`.")
 
 
 def load_command(parsed: argparse.Namespace) -> Callable[[argparse.Namespace], None]:

@@ -99,11 +99,7 @@ def _train_options(parser: Parser) -> None:
     parser.add_argument("--valid-target", group=files, nargs="+", metavar="FILE", help="validation text, target side")
     parser.add_argument("--out", metavar="RUN", help="run directory (default: runs/NAME for recipe NAME.toml)")
     parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="SECTION.KEY=VALUE",
-        help="override a recipe key; repeatable",
+        "--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="override a recipe key; repeatable"
     )
     parser.add_argument(
         "--preset",

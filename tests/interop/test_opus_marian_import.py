@@ -328,6 +328,33 @@ def test_loss_and_gradients_with_a_bias(imported: Model) -> None:
     model.zero_grad()
 
 
+def test_consistency_loss_with_a_bias(imported: Model) -> None:
+    """The divergence is that of the model's own distributions, bias included."""
+    from heedful.config import TrainingConfig
+    from heedful.data.batches import assemble
+    from heedful.decoding.likelihood import teacher_forced_states
+    from heedful.training import consistency
+
+    translator, model = Translator(imported), imported.transformer
+    sources, targets = map(translator.ids, LINES[:3]), map(translator.target_ids, TARGETS[:3])
+    batch: Batch = assemble(list(sources), list(targets), lines=())
+    training = TrainingConfig(consistency=2.0)
+    model.train()
+    torch.manual_seed(3)
+    found = consistency.consistent_loss(model, batch, training).smoothed.detach()
+    torch.manual_seed(3)
+    with torch.no_grad():
+        whole_PD, labels_P = teacher_forced_states(model, batch)
+        with consistency._words_cut(model, training.cutoff):
+            cut_PD, _ = teacher_forced_states(model, batch)
+        p_PV, q_PV = (model.embedding.logits(states).log_softmax(dim=1) for states in (whole_PD, cut_PD))
+        divergence = (p_PV.exp() * (p_PV - q_PV)).sum()
+        plain = smoothed_cross_entropy(model.embedding.logits(whole_PD), labels_P, training.label_smoothing)
+    model.eval()
+    assert divergence > 0
+    torch.testing.assert_close(found, plain.smoothed + 2.0 * divergence, rtol=1e-4, atol=1e-3)
+
+
 def test_bpe_dropout_is_refused(imported: Model) -> None:
     with pytest.raises(TokenizerError, match="bpe_dropout"):
         imported.tokenizer.encode_at_random(["house"], 0.1, 1)

@@ -203,13 +203,48 @@ def test_the_papers_warm_up_belongs_to_the_papers_steps() -> None:
         {"warmup_steps": 100},
         {"learning_rate": 0.5},
         {"cooldown_steps": 0},
-        {"init": "runs/general"},
     ],
 )
 def test_a_schedule_of_ones_own_is_not_mixed_with_a_chosen_one(own: dict[str, Any]) -> None:
     choices = choose({"training": own}, corpus(1_000), gpu=False)
     keys = {choice.key for choice in choices}
     assert not keys & {"optimizer", "cooldown_steps", "word_dropout", "bidirectional_steps", "select_alpha"}
+
+
+GENERAL: Settings = {"training": {"init": "runs/general"}, "model": {"N": 6, "d_model": 512, "d_ff": 2048, "h": 8}}
+
+
+@pytest.mark.parametrize("gpu", [False, True])
+@pytest.mark.parametrize("pairs", SIZES)
+def test_fine_tuning_is_gentle_and_short(pairs: int, gpu: bool) -> None:
+    """A tenth of the peak learning rate, and at most as many epochs as from scratch."""
+    recipe, from_scratch = chosen(pairs, gpu, GENERAL), chosen(pairs, gpu, {"model": GENERAL["model"]})
+    training = recipe.training
+    peaks = [one.training.learning_rate * (512 * one.training.warmup_steps) ** -0.5 for one in (recipe, from_scratch)]
+    assert peaks[0] <= 1.1 * 0.1 * 0.0025 * (192 / 512) ** 0.5
+    assert peaks[0] < peaks[1]
+    assert 100 <= training.steps <= from_scratch.training.steps
+    assert training.cooldown_steps == training.steps // 3
+    assert (training.optimizer, training.select_final, training.bidirectional_steps) == ("adam", True, 0)
+    assert recipe.model.word_dropout == 0
+
+
+def test_more_text_gets_fewer_epochs_and_less_dropout() -> None:
+    recipes_by_size = [chosen(pairs, given=GENERAL) for pairs in (5_000, 50_000, 500_000)]
+    epochs = [
+        recipe.training.steps * recipe.training.batch_tokens / (15 * pairs)
+        for recipe, pairs in zip(recipes_by_size, (5_000, 50_000, 500_000), strict=True)
+    ]
+    assert [round(value) for value in epochs] == [10, 5, 3]
+    dropout = [recipe.model.dropout for recipe in recipes_by_size]
+    assert dropout == sorted(dropout, reverse=True)
+
+
+@pytest.mark.parametrize("own", [{"optimizer": "muon"}, {"learning_rate": 0.5}, {"cooldown_steps": 0}])
+def test_a_given_schedule_of_fine_tuning_is_kept(own: dict[str, Any]) -> None:
+    given = {**GENERAL, "training": {**GENERAL["training"], **own}}
+    keys = {choice.key for choice in choose(given, corpus(1_000), gpu=False)}
+    assert not keys & {"select_final", "cooldown_steps", "optimizer"}
 
 
 @pytest.mark.parametrize("name", ["base", "big", "table3-c-n2"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -91,9 +92,13 @@ def test_words_are_cut_on_both_sides_and_only_in_the_second_pass(monkeypatch: py
     model, batch = Transformer(replace(CONFIG, word_dropout=0.1)), a_batch()
     rates: list[float] = []
     forward = model.embedding.forward
-    monkeypatch.setattr(
-        model.embedding, "forward", lambda ids: (rates.append(model.embedding.word_dropout), forward(ids))[1]
-    )
+
+    def recorded(*arguments: Any) -> torch.Tensor:
+        rates.append(model.embedding.word_dropout)
+        result: torch.Tensor = forward(*arguments)
+        return result
+
+    monkeypatch.setattr(model.embedding, "forward", recorded)
     consistent_loss(model, batch, TRAINING)
     assert rates == [0.1, 0.1, 0.3, 0.3]
     assert model.embedding.word_dropout == 0.1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -226,6 +227,9 @@ def test_fine_tuning_starts_from_the_model_with_its_tokenizer(
     assert before.keys() == after.keys()
     assert all(torch.allclose(before[name], after[name], atol=1e-6) for name in before)
     assert run.recipe.model.d_ff == 32
+    decoding = json.loads((tiny_run / "model" / "config.json").read_text(encoding="utf-8"))["decoding"]
+    inherited = ("beam", "alpha", "power_alpha", "max_extra")
+    assert {key: getattr(run.recipe.decoding, key) for key in inherited} == {key: decoding[key] for key in inherited}
 
 
 @pytest.mark.parametrize("is_dry_run", [False, True])

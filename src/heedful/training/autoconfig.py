@@ -15,6 +15,7 @@ from heedful.formatting import plural
 from heedful.recipes import Settings, merged
 from heedful.training.precision import automatic_precision
 
+_FINE_TUNING_RATE = 0.1  # peak learning rate of fine-tuning, as a fraction of the one from scratch
 _MANY_EPOCHS = 40  # beyond this, a model memorises the text despite dropout
 
 
@@ -62,16 +63,23 @@ def choose(given: Settings, size: CorpusSize, gpu: bool) -> list[Choice]:
     settings = merged(_as_settings(choices), given)
     choices += _intervals(settings)
     if has_automatic_schedule(given):
-        choices += [*_schedule(size, settings), *_selection(given)]
+        if is_fine_tuning(given):
+            choices += _fine_tuning_schedule(settings)
+        else:
+            choices += [*_schedule(size, settings), *_selection(given)]
     return [choice for choice in choices if choice.key not in given.get(choice.section, {})]
 
 
 def has_automatic_schedule(given: Settings) -> bool:
-    """Return whether heedful chooses the optimizer and its schedule: together, and only from scratch.
+    """Return whether heedful chooses the optimizer and its schedule, which it does together.
 
     A recipe that sets one of these keys is used unchanged; the others have the paper's values.
     """
-    return not {"optimizer", "warmup_steps", "learning_rate", "cooldown_steps", "init"} & set(given.get("training", {}))
+    return not {"optimizer", "warmup_steps", "learning_rate", "cooldown_steps"} & set(given.get("training", {}))
+
+
+def is_fine_tuning(given: Settings) -> bool:
+    return bool(given.get("training", {}).get("init"))
 
 
 def apply(given: Settings, choices: list[Choice]) -> Settings:
@@ -151,17 +159,25 @@ def _length(size: CorpusSize, settings: Settings, gpu: bool) -> list[Choice]:
     A corpus ten times as large gets three times the training, so that on two cores a few thousand pairs take
     minutes and a few hundred thousand an hour (docs/how-to/own-data.md). A GPU gets ten times as much.
     """
-    training = settings["training"]
-    tokens = reference_tokens(size) * (10 if gpu else 1)
+    training, fine_tuning = settings["training"], is_fine_tuning(settings)
+    tokens = training_tokens(size, fine_tuning) * (10 if gpu and not fine_tuning else 1)
     per_step = training["batch_tokens"] * training.get("accumulate", 1)
-    chosen = min(100_000, max(1_000, round(tokens / per_step, -2)))
+    chosen = min(100_000, max(100 if fine_tuning else 1_000, round(tokens / per_step, -2)))
     steps = training.get("steps", int(chosen))
     warmup = max(1, min(4_000, steps // 10))
     return [
         Choice("training", "steps", steps, f"about {steps * per_step / size.tokens:.0f} epochs"),
         Choice("training", "warmup_steps", warmup, "a tenth of the steps, at most the paper's 4,000"),
-        *_rate(settings["model"]["d_model"], training.get("warmup_steps", warmup)),
+        _rate(settings["model"]["d_model"], training.get("warmup_steps", warmup), fine_tuning),
     ]
+
+
+def training_tokens(size: CorpusSize, fine_tuning: bool) -> float:
+    """Return the target tokens to train on; fine-tuning takes few epochs, because the model already translates."""
+    if not fine_tuning:
+        return reference_tokens(size)
+    epochs = 10 if size.pairs < 12_000 else 5 if size.pairs < 100_000 else 3
+    return min(reference_tokens(size), float(epochs * size.tokens))
 
 
 def reference_tokens(size: CorpusSize) -> float:
@@ -169,15 +185,28 @@ def reference_tokens(size: CorpusSize) -> float:
     return float(9_200_000 * (size.tokens / 440_000) ** 0.48)
 
 
-def _rate(d_model: int, warmup_steps: int) -> list[Choice]:
+def _rate(d_model: int, warmup_steps: int, fine_tuning: bool) -> Choice:
     """Choose a factor that limits the schedule's peak, (d_model · warmup_steps)^-0.5.
 
-    A short warmup makes the peak too high. The limit trained well at each width (docs/results/experiments.md).
+    A short warmup makes the peak too high. The limit trained well at each width (docs/results/experiments.md). That of
+    fine-tuning has not been measured.
     """
-    highest = 0.0025 * min(1.0, (192 / d_model) ** 0.5)
-    factor = round(min(1.0, highest * (d_model * warmup_steps) ** 0.5), 3)
+    highest = 0.0025 * min(1.0, (192 / d_model) ** 0.5) * (_FINE_TUNING_RATE if fine_tuning else 1.0)
+    factor = round(min(1.0, highest * (d_model * warmup_steps) ** 0.5), 4 if fine_tuning else 3)
     peak = factor * (d_model * warmup_steps) ** -0.5
-    return [Choice("training", "learning_rate", factor, f"a peak learning rate of {peak:.4f}")]
+    why = f"a peak learning rate of {peak:.5f}, a tenth of that from scratch: larger steps forget more"
+    return Choice("training", "learning_rate", factor, why if fine_tuning else f"a peak learning rate of {peak:.4f}")
+
+
+def _fine_tuning_schedule(settings: Settings) -> list[Choice]:
+    """Choose the end of fine-tuning. Dropout follows from the size of the text, as from scratch."""
+    training = settings["training"]
+    choices = [
+        Choice("training", "cooldown_steps", training["steps"] // 3, "the learning rate falls to 0 over the last third")
+    ]
+    if "average" not in training:
+        choices.append(Choice("training", "select_final", True, "the weights with the best validation BLEU"))
+    return choices
 
 
 def _schedule(size: CorpusSize, settings: Settings) -> list[Choice]:

@@ -20,7 +20,7 @@ from heedful.data.batches import Batch
 from heedful.decoding.likelihood import teacher_forced_states
 from heedful.model.complexity import logits_flops, stacks_flops
 from heedful.model.transformer import Transformer
-from heedful.training.loss import Loss, states_loss
+from heedful.training.loss import Loss, states_loss, with_bias_column
 
 CHUNK = 512  # tokens whose distributions are compared at a time
 
@@ -31,7 +31,8 @@ def consistent_loss(model: Transformer, batch: Batch, training: TrainingConfig) 
     with _words_cut(model, training.cutoff):
         cut_PD, _ = teacher_forced_states(model, batch)
     loss = states_loss(model, whole_PD, labels_P, training.label_smoothing)
-    divergence = kl_divergence(whole_PD, cut_PD, model.embedding.weight_VD)
+    (whole_PD, weight_VD), (cut_PD, _) = (with_bias_column(states, model.embedding) for states in (whole_PD, cut_PD))
+    divergence = kl_divergence(whole_PD, cut_PD, weight_VD)
     return Loss(loss.smoothed + training.consistency * divergence, loss.nll)
 
 

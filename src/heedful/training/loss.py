@@ -136,10 +136,10 @@ def states_loss(model: Transformer, states_PD: Tensor, labels_P: Tensor, label_s
     if states_PD.dtype == torch.float16:
         # The loss scale must be applied to the gradient of the logits before rounding, which only autograd does.
         return smoothed_cross_entropy(model.embedding.logits(states_PD), labels_P, label_smoothing)
-    return projected_loss(*_with_bias_column(states_PD, model.embedding), labels_P, label_smoothing)
+    return projected_loss(*with_bias_column(states_PD, model.embedding), labels_P, label_smoothing)
 
 
-def _with_bias_column(states_PD: Tensor, embedding: Embedding) -> tuple[Tensor, Tensor]:
+def with_bias_column(states_PD: Tensor, embedding: Embedding) -> tuple[Tensor, Tensor]:
     """Return states and projection; a bias becomes one more column, whose state is always 1."""
     weight_VD, bias_V = embedding.matrix("projection"), embedding.bias_V
     if bias_V is None:

@@ -209,6 +209,7 @@ def with_initial_model(settings: Settings, model: Model | None) -> Settings:
             "target_language": model.text.target_language,
         },
         "model": shape,
+        "decoding": {key: getattr(model.decoding, key) for key in ("beam", "alpha", "power_alpha", "max_extra")},
     }
     return recipes.merged(inherited, settings)
 

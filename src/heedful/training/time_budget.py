@@ -96,7 +96,7 @@ def best_shape(recipe: Recipe, size: CorpusSize, seconds: float, budget: float) 
     planned = (recipe.model.N, recipe.model.d_model)
     if planned not in _SHAPES:
         return None
-    full = seconds * autoconfig.reference_tokens(size) / tokens_per_step(recipe)
+    full = seconds * autoconfig.training_tokens(size, bool(recipe.training.init)) / tokens_per_step(recipe)
     own = _SHAPES.index(planned)
     for shape in reversed(_SHAPES[: own + 2]):
         # A larger model pays only after the planned one has had all its steps, and it is trained for as many.
@@ -128,6 +128,6 @@ def _steps(recipe: Recipe, size: CorpusSize, speed: Speed, budget: float) -> tup
         left = budget - run_plan.pauses(recipe, speed, validations)
         if left >= _TRAINING_SHARE * budget:
             break
-    most = _MOST_REPEATED * autoconfig.reference_tokens(size) / tokens_per_step(recipe)
+    most = _MOST_REPEATED * autoconfig.training_tokens(size, bool(recipe.training.init)) / tokens_per_step(recipe)
     steps = max(_LEAST_STEPS, int(min(most, left / speed.step)))
     return steps, validations

@@ -135,7 +135,10 @@ def once(factory: pytest.TempPathFactory, name: str, build: Callable[[Path], obj
 
 
 def tiny_run(factory: pytest.TempPathFactory) -> Path:
-    """A finished run of TINY beside its corpus: RUN is `run`, the text `text`. To be read, not written."""
+    """A finished run of TINY beside its corpus: RUN is `run`, the text `text`.
+
+    To be read, not written.
+    """
 
     def build(directory: Path) -> None:
         from heedful.training.run import train

@@ -14,7 +14,9 @@ _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4  # <malloc.h>
 
 
 def keep_memory() -> None:
-    """Set glibc's thresholds for the rest of the process. Only the command line calls this, never the library.
+    """Set glibc's thresholds for the rest of the process.
+
+    Only the command line calls this, never the library.
 
     Does nothing where the C library is not glibc.
     """

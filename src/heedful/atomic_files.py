@@ -62,7 +62,9 @@ def holds_only(directory: Path, names: Collection[str]) -> bool:
 def new_directory(
     final: Path, needed: int | None = None, replaces: Callable[[Path], bool] = is_empty
 ) -> Iterator[Path]:
-    """Yield a directory to fill. Rename it to `final` if the block succeeds; remove it otherwise.
+    """Yield a directory to fill.
+
+    Rename it to `final` if the block succeeds; remove it otherwise.
 
     An existing `final` is exchanged in one step if `replaces(final)` is true, so that either the old or the new version
     exists at every moment. Otherwise raise UsageError: heedful replaces only what it wrote. `needed` is the size in
@@ -94,7 +96,10 @@ def require_replaceable(final: Path, replaces: Callable[[Path], bool]) -> None:
 
 
 def discard(path: Path) -> None:
-    """Delete a directory. If killed, leave only what `clear_unfinished` removes, never half of `path`."""
+    """Delete a directory.
+
+    If killed, leave only what `clear_unfinished` removes, never half of `path`.
+    """
     with disk_errors(path), _workspace(path) as space:
         os.rename(path, space / "discarded")
 
@@ -160,7 +165,9 @@ def _workspace(final: Path) -> Iterator[Path]:
 
 
 def _take_workspace(space: Path, final: Path) -> tuple[int, bool]:
-    """Create the workspace, or take over that of a dead process. Return the marker's lock and whether to keep it.
+    """Create the workspace, or take over that of a dead process.
+
+    Return the marker's lock and whether to keep it.
 
     An empty directory may be the user's, so it is used but not removed.
     """
@@ -223,7 +230,10 @@ def _is_workspace(space: Path) -> bool:
 
 
 def read_at_most(path: Path, most: int) -> bytes:
-    """Return a file's content. Raise ValueError if it is not a regular file or longer than `most` bytes."""
+    """Return a file's content.
+
+    Raise ValueError if it is not a regular file or longer than `most` bytes.
+    """
     mode = path.stat().st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         raise ValueError("not a regular file")

@@ -1,4 +1,6 @@
-"""Settings and their defaults, each written once. Names follow the paper; comments give meaning and unit.
+"""Settings and their defaults, each written once.
+
+Names follow the paper; comments give meaning and unit.
 
 A recipe has four sections, one frozen dataclass each. The defaults are the paper's base model and training
 (section 5); `heedful train` chooses better ones for a small corpus (training/autoconfig.py).

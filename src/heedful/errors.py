@@ -20,7 +20,10 @@ from collections.abc import Iterable
 
 
 class HeedfulError(Exception):
-    """Base class of all errors. The message says what happened, what is allowed and what to do next."""
+    """Base class of all errors.
+
+    The message says what happened, what is allowed and what to do next.
+    """
 
     exit_code = 1
 

@@ -9,7 +9,9 @@ from pathlib import Path
 
 
 def take_lock(path: Path) -> int | None:
-    """Open a file, create it if needed, and lock it. Return its descriptor, or None if another process has the lock.
+    """Open a file, create it if needed, and lock it.
+
+    Return its descriptor, or None if another process has the lock.
 
     Closing the descriptor releases the lock. A link is not followed.
     """

@@ -51,7 +51,10 @@ def read(path: Path, data_root: Path | None = None) -> Settings:
 
 
 def checked(written: Mapping[str, Any], where: str) -> Settings:
-    """Return the settings. Raise for an unknown section or key, with a suggestion, or a value of the wrong type."""
+    """Return the settings.
+
+    Raise for an unknown section or key, with a suggestion, or a value of the wrong type.
+    """
     settings: Settings = {}
     for section, entries in written.items():
         if section not in SECTIONS:

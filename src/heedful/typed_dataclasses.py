@@ -33,7 +33,10 @@ def field_types(kind: type[Any]) -> dict[str, str]:
 
 
 def build_dataclass(kind: type[T], values: Mapping[str, Any]) -> T:
-    """Return `kind(**values)`. Raise ConfigError for an unknown key or a value of another type."""
+    """Return `kind(**values)`.
+
+    Raise ConfigError for an unknown key or a value of another type.
+    """
     types = field_types(kind)
     for key in values:
         if key not in types:
@@ -42,7 +45,10 @@ def build_dataclass(kind: type[T], values: Mapping[str, Any]) -> T:
 
 
 def check_type(value: Any, annotation: str, name: str) -> Any:
-    """Return the value with the annotated type. Raise ConfigError with the key and the value otherwise."""
+    """Return the value with the annotated type.
+
+    Raise ConfigError with the key and the value otherwise.
+    """
     expected = annotation.partition("[")[0] if annotation.startswith("dict[") else annotation
     if expected == "tuple[str, ...]":
         items = [value] if isinstance(value, str) else value

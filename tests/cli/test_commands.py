@@ -200,7 +200,10 @@ def test_the_engine_is_printed(heedful: Program, model: Path, options: tuple[str
 
 
 def test_engines_agree(heedful: Program, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Greedily, with one limit for both lines. A process has one engine: the second is refused otherwise."""
+    """Greedily, with one limit for both lines.
+
+    A process has one engine: the second is refused otherwise.
+    """
     pytest.importorskip("ctranslate2")
     arguments = ("translate", model, "--beam", "1", "--engine")
     ours = heedful(*arguments, "heedful", stdin=b"a b\nb c\n")

@@ -44,7 +44,9 @@ class Terminal:
         os.write(self.descriptor, keys)
 
     def end(self, keys: bytes) -> tuple[int, str]:
-        """Type keys until the program ends. Return the exit code and what was written since the last call.
+        """Type keys until the program ends.
+
+        Return the exit code and what was written since the last call.
 
         Keys are repeated because CPython loses a signal that arrives just before readline waits.
         """

@@ -103,7 +103,10 @@ def losses(run: Path) -> list[tuple[int, str, float]]:
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_two_processes_match_one(corpus: dict[str, str], alone: Path, tmp_path: Path, precision: str) -> None:
-    """The sum of two numbers has no order, so the runs are bit-identical. In bf16 gradients are float32, too."""
+    """The sum of two numbers has no order, so the runs are bit-identical.
+
+    In bf16 gradients are float32, too.
+    """
     settings = {**SETTINGS, "training.precision": precision}
     if precision != SETTINGS["training.precision"]:
         in_float32, alone = alone, train(out=tmp_path / "alone", overrides={**corpus, **settings}).path

@@ -63,7 +63,10 @@ def alone(dtype: torch.dtype = torch.bfloat16) -> dict[str, Tensor]:
 
 
 def wrapped(kind: str) -> dict[str, Tensor]:
-    """The gradient of all processes. The wrappers average over them, so it is multiplied by their number."""
+    """The gradient of all processes.
+
+    The wrappers average over them, so it is multiplied by their number.
+    """
     module = WithLoss(all_tokens())
     if kind == "ddp":
         parallel = DistributedDataParallel(module)  # its hooks must live until the backward pass

@@ -23,7 +23,10 @@ ALPHAS = (0.0, 0.3, 0.6, 1.0, 2.0)
 
 
 def differences(seed: int, width: int | None = None) -> int:
-    """Sentences of one tiny model whose best translation is not that of brute force. One source is empty."""
+    """Sentences of one tiny model whose best translation is not that of brute force.
+
+    One source is empty.
+    """
     vocab_size, alpha = 6 + seed % 2, ALPHAS[seed % len(ALPHAS)]
     model = random_model(seed, vocab_size, peak=0.5 + seed % 4)
     sources = random_sources(seed, vocab_size, [1, 3, 2])

@@ -79,7 +79,10 @@ def test_translation_is_independent_of_the_batch(
 def test_lower_precisions(
     run: Path, precision: Precision, error: float, beam: int, counted: Callable[[int, str], None]
 ) -> None:
-    """The text is the same. Scores are as exact as the precision is: sums of another order may round another way."""
+    """The text is the same.
+
+    Scores are as exact as the precision is: sums of another order may round another way.
+    """
     try:
         translator = load(run, precision=precision)
     except MachineError as reason:

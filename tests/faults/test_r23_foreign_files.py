@@ -94,7 +94,10 @@ STATES = ("fresh", "after a failed start", "after a killed start", "after both")
 
 
 def arrangements(number: int, seed: int = 23) -> list[Arrangement]:
-    """Half are runs: that is where things are replaced. Each has one or two things of the user's."""
+    """Half are runs: that is where things are replaced.
+
+    Each has one or two things of the user's.
+    """
     draw = random.Random(seed)
     single = [Arrangement((had,), "train", state) for state, had in product(STATES, HAD)]
     others = [Arrangement((had,), command, "fresh") for command, had in product(COMMANDS[1:], HAD)]

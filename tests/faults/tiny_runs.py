@@ -55,7 +55,10 @@ def end_of(path: Path, last: int = LAST) -> dict[str, Any]:
 
 
 def leftovers(path: Path) -> list[str]:
-    """Hidden files and directories. An empty directory has no marker and is not removed: it could be the user's."""
+    """Hidden files and directories.
+
+    An empty directory has no marker and is not removed: it could be the user's.
+    """
     found = [one for one in path.rglob(".*") if one.name != ".heedful" and not is_empty(one)]
     return [str(one.relative_to(path)) for one in found]
 

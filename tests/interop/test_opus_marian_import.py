@@ -187,7 +187,10 @@ def test_training_resumes_exactly(trained: Path, tmp_path: Path) -> None:
 
 
 def test_beam_search_finds_what_transformers_finds(trained: Path, tmp_path: Path) -> None:
-    """With equal settings. A translation that reaches the limit is left out: there the two give other scores."""
+    """With equal settings.
+
+    A translation that reaches the limit is left out: there the two give other scores.
+    """
     ours = heedful.load(trained).model
     write_marian(ours, tmp_path / "exported")
     theirs = transformers.MarianMTModel.from_pretrained(tmp_path / "exported").eval()

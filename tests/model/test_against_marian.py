@@ -118,7 +118,10 @@ def test_gradients_match_marian(marian: Any) -> None:
 
 
 def test_zero_padding_embedding_changes_only_its_own_logit(marian: Any) -> None:
-    """Marian's files have zeros there. What is masked is never read, but the projection is tied: its logit is 0."""
+    """Marian's files have zeros there.
+
+    What is masked is never read, but the projection is tied: its logit is 0.
+    """
     model = randomised(Transformer(small()))
     theirs = twin_marian(marian, model)
     with torch.no_grad():

@@ -170,7 +170,10 @@ def test_flops_of_the_papers_training(shape: ModelConfig, steps: float, expected
 
 
 def test_table_1_is_the_leading_term_of_the_flops() -> None:
-    """Long sentences: n²·d, four times (QKᵀ and AV, two FLOPs each). Wide layers: n·d², four times a gate."""
+    """Long sentences: n²·d, four times (QKᵀ and AV, two FLOPs each).
+
+    Wide layers: n·d², four times a gate.
+    """
     config = ModelConfig(vocab_size=9, d_model=8, h=2)
     n = 10**6
     assert attention_flops(config, n, n) == pytest.approx(4 * table_1(SELF_ATTENTION, n, 8).operations, rel=1e-4)

@@ -181,7 +181,10 @@ def test_html_splitting_takes_linear_time(part: str) -> None:
 
 
 def test_subtitles_take_linear_time() -> None:
-    """A cue that cannot be balanced, and a cue of very many lines: each took seconds once. The bound is generous."""
+    """A cue that cannot be balanced, and a cue of very many lines: each took seconds once.
+
+    The bound is generous.
+    """
     timing = "1\n00:00:01,000 --> 00:00:02,000\n"
     unbalanced = timing + "a " * 1_600 + "b" * 3_300 + " \n" + "a " * 1_600 + "\n\n"
     many_lines = timing + "a\n" * 400_000

@@ -1,4 +1,6 @@
-"""Tag soup: no visible word is lost, joined or duplicated. The oracle for what is visible is another parser, html5lib.
+"""Tag soup: no visible word is lost, joined or duplicated.
+
+The oracle for what is visible is another parser, html5lib.
 
 The soup has a grammar of awkward constructs and random mutations. Words are unique, so that each can be found again.
 """

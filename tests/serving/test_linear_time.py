@@ -68,7 +68,10 @@ def seconds(read: Callable[[str], object], text: str) -> float:
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("reader", READERS)
 def test_time_grows_with_the_length(reader: str, part: str) -> None:
-    """Eight times the text: 8 times the time if it is linear, 64 times if it is quadratic. Short times are noise."""
+    """Eight times the text: 8 times the time if it is linear, 64 times if it is quadratic.
+
+    Short times are noise.
+    """
     short, long = (f"a{part * (size // len(part))}b" for size in (2_500, 20_000))
     read = READERS[reader]
     assert (taken := seconds(read, long)) < 0.05 or taken < 24 * seconds(read, short)

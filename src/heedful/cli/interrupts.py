@@ -18,7 +18,10 @@ class InterruptHandler:
     """
 
     def __init__(self, ends_process: bool) -> None:
-        """`ends_process`: the process ends after the block. SIGINT is ignored from then on, as all work is done."""
+        """`ends_process`: the process ends after the block.
+
+        SIGINT is ignored from then on, as all work is done.
+        """
         self.interrupted = False
         self._ends_process = ends_process
         self._is_raising = False

@@ -37,7 +37,10 @@ Resegment = Callable[[list[list[int]], int, int], list[list[int]]]  # (sentences
 
 @dataclass(frozen=True)
 class Batch:
-    """Right-padded ids. The decoder reads `target_in_BT` (shifted right) and predicts `target_out_BT`."""
+    """Right-padded ids.
+
+    The decoder reads `target_in_BT` (shifted right) and predicts `target_out_BT`.
+    """
 
     source_BS: Tensor
     target_in_BT: Tensor
@@ -55,12 +58,17 @@ class Batch:
 
 
 class Batches:
-    """The endless sequence of batches of a corpus. Memory grows with the number of batches, not of pairs."""
+    """The endless sequence of batches of a corpus.
+
+    Memory grows with the number of batches, not of pairs.
+    """
 
     def __init__(
         self, store: Store, batch_tokens: int, seed: int, resegment: Resegment | None = None, bidirectional: int = 0
     ) -> None:
-        """Cut the batches. `resegment` then samples another segmentation of their sentences (BPE-dropout).
+        """Cut the batches.
+
+        `resegment` then samples another segmentation of their sentences (BPE-dropout).
 
         Every other one of the first `bidirectional` batches is reversed (target to source).
         """

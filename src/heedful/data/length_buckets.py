@@ -38,7 +38,10 @@ class LengthBuckets(NamedTuple):
 
     @property
     def reversed(self) -> LengthBuckets:
-        """Return the buckets of the same pairs from target to source. Batches are cut at the same places."""
+        """Return the buckets of the same pairs from target to source.
+
+        Batches are cut at the same places.
+        """
         return LengthBuckets(self.target_G, self.source_G, self.count_G)
 
     @property
@@ -99,7 +102,10 @@ def _keys(source: Lengths | Numbers, target: Lengths | Numbers) -> Numbers:
 
 
 def shapes(buckets: LengthBuckets, starts: Numbers) -> Shapes:
-    """Return the shapes of the batches between these boundaries. They are the same in every epoch."""
+    """Return the shapes of the batches between these boundaries.
+
+    They are the same in every epoch.
+    """
     first_G = buckets.first
     borders = np.union1d(first_G[:-1], starts[:-1])  # between two borders: one bucket, one batch
     bucket = np.searchsorted(first_G, borders, side="right") - 1

@@ -142,7 +142,10 @@ def write_store(
     facts: dict[str, str],
     threads: int = 1,
 ) -> Store:
-    """Tokenize pairs into a new store, in constant memory. `facts`, such as digests, are stored with it."""
+    """Tokenize pairs into a new store, in constant memory.
+
+    `facts`, such as digests, are stored with it.
+    """
     dtype = np.dtype(np.uint16 if tokenizer.vocab_size <= 2**16 else np.uint32)
     report = FilterReport()
     with new_directory(directory, replaces=is_store) as unfinished:
@@ -159,7 +162,10 @@ def write_store(
 
 
 def _chunks(directory: Path, pairs: int) -> Iterator[Chunk]:
-    """Yield the lengths of both sides in chunks. The files are read, not mapped: mapped pages would stay in memory."""
+    """Yield the lengths of both sides in chunks.
+
+    The files are read, not mapped: mapped pages would stay in memory.
+    """
     for begin in range(0, pairs, _ORDERED_TOGETHER):
         count = min(_ORDERED_TOGETHER, pairs - begin) + 1  # offsets: one more than sentences
         source, target = (

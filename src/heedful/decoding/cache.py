@@ -14,7 +14,9 @@ _MORE = 1.25  # spare capacity for sentences, so that not every new one copies t
 
 
 class DecoderCache:
-    """Decoder state of B sentences with W hypotheses each. Rows are sentence-major, B·W of them.
+    """Decoder state of B sentences with W hypotheses each.
+
+    Rows are sentence-major, B·W of them.
 
     Keys and values never move. Each step appends W slots to every sentence. A mask marks which of the P slots belong
     to a hypothesis, and only the mask changes when hypotheses are reordered. The W hypotheses of a sentence are W

@@ -19,7 +19,10 @@ from heedful.model.transformer import Transformer
 
 
 class SearchDecoder:
-    """A copy of a model's decoder for search. It does not follow later changes of the model's weights."""
+    """A copy of a model's decoder for search.
+
+    It does not follow later changes of the model's weights.
+    """
 
     def __init__(self, model: Transformer, precision: Precision = "fp32") -> None:
         make, self.dtype = projections(precision, model.embedding.weight_VD.dtype)
@@ -36,7 +39,10 @@ class SearchDecoder:
 
 
 class SearchLayer:
-    """One `DecoderLayer`. Rows are B sentences × W hypotheses; keys and values are the two halves of one tensor."""
+    """One `DecoderLayer`.
+
+    Rows are B sentences × W hypotheses; keys and values are the two halves of one tensor.
+    """
 
     def __init__(self, layer: DecoderLayer, make: MakeProjection, dtype: torch.dtype) -> None:
         own, cross, feed_forward = layer.self_attention, layer.cross_attention, layer.feed_forward
@@ -73,7 +79,10 @@ class SearchLayer:
         memory: Tensor,
         memory_mask_B11S: Tensor,
     ) -> Tensor:
-        """Return the layer's states at the newest position. Masks are added to the scores (0 or -∞)."""
+        """Return the layer's states at the newest position.
+
+        Masks are added to the scores (0 or -∞).
+        """
         attended = self._output(attend(query_BHWK, past, past_mask_B1WP))
         x_RD = self._after_self_attention.add(x_RD, attended)
         [query_BHWK] = self._heads(self._query(x_RD), len(query_BHWK))

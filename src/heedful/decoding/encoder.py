@@ -14,7 +14,10 @@ from heedful.model.transformer import Memory, Transformer, padding_mask
 
 
 class SearchEncoder:
-    """A copy of a model's encoder for search. It does not follow later changes of the model's weights."""
+    """A copy of a model's encoder for search.
+
+    It does not follow later changes of the model's weights.
+    """
 
     def __init__(self, model: Transformer, precision: Precision = "fp32") -> None:
         # The encoder runs once per sentence: 8-bit weights would cost exactness and save little.

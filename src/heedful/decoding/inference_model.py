@@ -9,7 +9,10 @@ from heedful.model.transformer import Transformer
 
 
 class SearchModel:
-    """Encoder and decoder in the layout and precision of search. Does not follow later changes of the model."""
+    """Encoder and decoder in the layout and precision of search.
+
+    Does not follow later changes of the model.
+    """
 
     def __init__(self, model: Transformer, precision: Precision = "fp32") -> None:
         self.device = model.embedding.weight_VD.device

@@ -158,7 +158,10 @@ class _Beams:
             self._state = self._state.kept(rows)
 
     def _best_extensions(self) -> tuple[Floats, Ints, Ints]:
-        """Return scores, origins (0 … W-1) and tokens of each row's best 2W, best first. Ignore free rows."""
+        """Return scores, origins (0 … W-1) and tokens of each row's best 2W, best first.
+
+        Ignore free rows.
+        """
         W, state, device = self.beam, self._state, self._model.device
         B = len(self._sentences)
         positions_R = torch.from_numpy(state.generated_B.repeat(W)).to(device)
@@ -230,7 +233,10 @@ class _BeamState:
         )
 
     def start(self, row: int, limit: int) -> None:
-        """Assign a row to a new sentence. All its hypotheses start equal, so only one of them counts."""
+        """Assign a row to a new sentence.
+
+        All its hypotheses start equal, so only one of them counts.
+        """
         self.generated_B[row], self.limit_B[row], self.finished_B[row], self.to_beat_B[row] = 0, limit, 0, -math.inf
         self.score_BW[row], self.score_BW[row, 0], self.last_BW[row] = -math.inf, 0.0, BOS
 

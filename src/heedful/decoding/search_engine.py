@@ -28,7 +28,10 @@ class Searcher(Protocol):
     alpha: float  # the model's own length penalty, in this engine's form
 
     def search(self, sources: list[list[int]], beam: int, alpha: float, n_best: int) -> list[list[Hypothesis]]:
-        """Return the best translations of every source, best first. Token ids include the end token."""
+        """Return the best translations of every source, best first.
+
+        Token ids include the end token.
+        """
 
 
 class OwnSearcher:

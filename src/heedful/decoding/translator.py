@@ -44,7 +44,10 @@ class Attention(NamedTuple):
 
 @dataclass(frozen=True)
 class Translation:
-    """The translation of one line. Several sentences have their texts joined and their scores summed."""
+    """The translation of one line.
+
+    Several sentences have their texts joined and their scores summed.
+    """
 
     text: str  #: the translated text
     score: float  #: log-probability divided by the length penalty; 0 for an empty line
@@ -105,7 +108,9 @@ class Translator:
         split: bool = True,
         first_line: int = 1,
     ) -> Translation | list[Translation]:
-        """Translate a line, or a list of lines in order. Beam and alpha default to the model's own.
+        """Translate a line, or a list of lines in order.
+
+        Beam and alpha default to the model's own.
 
         A line with several sentences is translated sentence by sentence where the training text had one sentence per
         line; `split=False` prevents that. Tab-separated cells are translated one by one, and the tabs are kept.

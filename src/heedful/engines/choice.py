@@ -29,7 +29,10 @@ class Choice(NamedTuple):
 
 
 def choose_engine(asked: str, models: Sequence[Transformer], use: Use, precision: str = "fp32") -> Choice:
-    """Resolve `auto` to one engine for all models. Return any other engine unchanged; raise if it cannot be used."""
+    """Resolve `auto` to one engine for all models.
+
+    Return any other engine unchanged; raise if it cannot be used.
+    """
     if asked not in ENGINES:
         raise UsageError(f'engine must be one of {", ".join(ENGINES)}, not "{asked}".')
     obstacle = next(filter(None, (_obstacle(model, precision) for model in models)), "")

@@ -1,4 +1,6 @@
-"""Is one system better than another? BLEU and chrF of both, with two significance tests by sacreBLEU.
+"""Is one system better than another?
+
+BLEU and chrF of both, with two significance tests by sacreBLEU.
 
 Paired bootstrap resampling (Koehn 2004) and approximate randomization (Riezler and Maxwell 2005). The random numbers
 start from the seed 12345, or from SACREBLEU_SEED, as in the `sacrebleu` command: the same text gives the same p-values.
@@ -92,7 +94,10 @@ class _Tested(NamedTuple):
 def _paired_test(
     kind: str, first: Sequence[str], second: Sequence[str], references: Sequence[str], tokenize: str, lowercase: bool
 ) -> dict[str, _Tested]:
-    """Run the test "bs" or "ar" for each metric. Return the results by sacreBLEU's metric names."""
+    """Run the test "bs" or "ar" for each metric.
+
+    Return the results by sacreBLEU's metric names.
+    """
     # force: no warning about tokenized text, which tokenize="none" expects.
     metrics = {
         "BLEU": sacrebleu.BLEU(tokenize=tokenize, lowercase=lowercase, force=True),

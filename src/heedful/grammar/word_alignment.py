@@ -81,7 +81,10 @@ def _marks(word: str) -> list[str]:
 
 
 def _marked(node: Any, done: dict[int, Any], used: list[Any]) -> Any:
-    """Return a copy with marks. A constituent that occurs twice, such as an antecedent, stays one object."""
+    """Return a copy with marks.
+
+    A constituent that occurs twice, such as an antecedent, stays one object.
+    """
     if type(node) in _FORMS:
         used.append(node)
         return _marked_entry(node, chr(_FIRST_MARK + len(used) - 1))

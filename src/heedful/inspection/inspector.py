@@ -68,7 +68,10 @@ class Inspector:
     def inspect(
         self, source: list[int], target: list[int] | None = None, off: Collection[Head] = (), beam: int | None = None
     ) -> Inspection:
-        """Inspect a sentence pair. Without a target, inspect the model's own translation with all heads on."""
+        """Inspect a sentence pair.
+
+        Without a target, inspect the model's own translation with all heads on.
+        """
         with self.computing():
             changed = without_heads(self.model, off)
             tree = self._search(self._search_model, source, beam)

@@ -31,7 +31,10 @@ class Head(NamedTuple):
 
 
 def parse_heads(text: str, config: ModelConfig) -> frozenset[Head]:
-    """Return the heads of a list such as `cross.2.1,encoder.1.4`. Layers and heads in the text count from 1."""
+    """Return the heads of a list such as `cross.2.1,encoder.1.4`.
+
+    Layers and heads in the text count from 1.
+    """
     return frozenset(_parse_head(name.strip(), config) for name in text.split(",") if name.strip())
 
 
@@ -58,7 +61,9 @@ def layers_of(kind: str, config: ModelConfig) -> int:
 
 
 def without_heads(model: Transformer, off: Collection[Head]) -> Transformer:
-    """Return a model in which these heads contribute nothing. All other weights are shared with `model`.
+    """Return a model in which these heads contribute nothing.
+
+    All other weights are shared with `model`.
 
     MultiHead = Concat(head₁, …, head_h) W^O (section 3.2.2), so the rows of W^O that belong to a head are set to zero.
     """

@@ -94,7 +94,10 @@ def encode_steps(model: Transformer, x_SD: Tensor) -> list[LayerSteps]:
 
 
 def decode_steps(model: Transformer, x_TD: Tensor, memory_SD: Tensor, read_S: Tensor | None = None) -> list[LayerSteps]:
-    """Return the decoder's steps. `read_S` multiplies the values of cross-attention: 0 hides a source position."""
+    """Return the decoder's steps.
+
+    `read_S` multiplies the values of cross-attention: 0 hides a source position.
+    """
     steps: list[LayerSteps] = []
     for layer in model.decoder:
         steps.append(_decoder_layer(layer, steps[-1].output_TD if steps else x_TD, memory_SD, read_S))

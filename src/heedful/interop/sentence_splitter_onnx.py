@@ -157,7 +157,10 @@ def _add_abbreviations(detectors: _Detectors, language: str) -> None:
 
 
 def _add_saint(detectors: _Detectors, named: dict[int, str]) -> None:
-    """St. is a title at the start, and after a mark or a word that is not a name. Otherwise it may be a street."""
+    """St. is a title at the start, and after a mark or a word that is not a name.
+
+    Otherwise it may be a street.
+    """
     detectors.add(-2, named, {-3: "inside space"}, {-2: "St."})
     for mark in sorted({*ENDS, *ENDS_AT_ONCE, *CLOSES, *_PAUSES}):
         detectors.add(-2, named, None, {-4: f"{mark} St."})

@@ -1,4 +1,7 @@
-"""Experiments with trained variants. There is one run per variant, so small differences are noise."""
+"""Experiments with trained variants.
+
+There is one run per variant, so small differences are noise.
+"""
 
 from __future__ import annotations
 

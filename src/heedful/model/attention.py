@@ -1,4 +1,7 @@
-"""Scaled dot-product and multi-head attention (section 3.2). The module owns only the projections."""
+"""Scaled dot-product and multi-head attention (section 3.2).
+
+The module owns only the projections.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,10 @@ class KeysValues(NamedTuple):
 def plain_attention(
     q_BHTK: Tensor, k_BHSK: Tensor, v_BHSK: Tensor, mask: Tensor | None = None, dropout: float = 0.0
 ) -> tuple[Tensor, Tensor]:
-    """Return softmax(QKᵀ / √d_k) V (Eq. 1) and the weights. This is the oracle of `fast_attention`."""
+    """Return softmax(QKᵀ / √d_k) V (Eq. 1) and the weights.
+
+    This is the oracle of `fast_attention`.
+    """
     scores_BHTS = q_BHTK @ k_BHSK.transpose(-2, -1) / math.sqrt(q_BHTK.shape[-1])
     if mask is not None:
         scores_BHTS = scores_BHTS.masked_fill(~mask, -math.inf)

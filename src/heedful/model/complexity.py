@@ -66,7 +66,10 @@ def recurrent_flops(n: int, d: int, cell: str = "plain") -> int:
 
 
 def convolution_flops(n: int, d: int, k: int) -> int:
-    """Count a convolution d → d of kernel width k at n positions. Dilation does not change the count."""
+    """Count a convolution d → d of kernel width k at n positions.
+
+    Dilation does not change the count.
+    """
     return 2 * n * k * d * d
 
 
@@ -78,7 +81,10 @@ def stacks_flops(config: ModelConfig, B: int, S: int, T: int) -> int:
 
 
 def logits_flops(config: ModelConfig, tokens: int) -> int:
-    """Count the projection to the vocabulary (section 3.4). The embedding is a look-up without products."""
+    """Count the projection to the vocabulary (section 3.4).
+
+    The embedding is a look-up without products.
+    """
     return 2 * tokens * config.d_model * config.vocab_size
 
 

@@ -30,7 +30,10 @@ class AttentionWeights(NamedTuple):
 
 
 class Transformer(nn.Module):
-    """The model of section 3. Like every torch module it starts in training mode: call `.eval()` for inference."""
+    """The model of section 3.
+
+    Like every torch module it starts in training mode: call `.eval()` for inference.
+    """
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()

@@ -148,7 +148,10 @@ def _peer(scope: Scope) -> str:
 
 
 def _address(text: str) -> Address | None:
-    """Return the IP address, with mapped IPv4 addresses as IPv4. Addresses with a zone are rejected."""
+    """Return the IP address, with mapped IPv4 addresses as IPv4.
+
+    Addresses with a zone are rejected.
+    """
     if "%" in text:
         return None
     try:

@@ -70,7 +70,10 @@ class Batcher:
         self._thread.shutdown()
 
     async def translate(self, engine: Engine, sources: list[list[int]], n_best: int) -> Found:
-        """Return the n-best translations of every sentence. A cancelled request frees its slot in the queue."""
+        """Return the n-best translations of every sentence.
+
+        A cancelled request frees its slot in the queue.
+        """
         if not sources:
             return []
         with self.slot(sum(map(len, sources))):
@@ -85,7 +88,10 @@ class Batcher:
 
     @contextmanager
     def slot(self, tokens: int) -> Iterator[None]:
-        """Hold a slot of the queue. An empty queue takes any request; a full one raises OverloadError."""
+        """Hold a slot of the queue.
+
+        An empty queue takes any request; a full one raises OverloadError.
+        """
         if self.tokens and self.tokens + tokens > self.capacity:
             raise OverloadError(max(1, math.ceil(self.tokens / self.speed)))
         self.tokens += tokens

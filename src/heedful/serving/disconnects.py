@@ -12,7 +12,9 @@ T = TypeVar("T")
 
 
 async def until_disconnected(request: Request, work: Coroutine[Any, Any, T]) -> T:
-    """Return the result of the work. If the client disconnects first, cancel it and raise ClientDisconnect.
+    """Return the result of the work.
+
+    If the client disconnects first, cancel it and raise ClientDisconnect.
 
     Call it after the body was read.
     """

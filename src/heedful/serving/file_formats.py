@@ -47,7 +47,10 @@ class Document(NamedTuple):
 
 
 def read_document(text: str, extension: str, most: int) -> Document:
-    """Split a file into parts. Plain-text lines over `most` characters are cut between sentences."""
+    """Split a file into parts.
+
+    Plain-text lines over `most` characters are cut between sentences.
+    """
     if extension == ".srt":
         return _srt(text)
     return _html(text) if extension == ".html" else _plain(text, most)
@@ -84,7 +87,10 @@ def _add(document: Document, part: str) -> None:
 
 
 def _srt(text: str) -> Document:
-    """Split subtitles. Numbers, timings and blank lines are kept; each speaker's lines in a cue form one text."""
+    """Split subtitles.
+
+    Numbers, timings and blank lines are kept; each speaker's lines in a cue form one text.
+    """
     document = Document([], [], is_html=True, is_srt=True)
     lines = [match[0] for match in _WHOLE_LINE.finditer(text)]  # findall would hold the GIL for a whole megabyte
     timings = [place for place, line in enumerate(lines) if _TIMING.match(line)]
@@ -106,7 +112,10 @@ def _srt(text: str) -> Document:
 
 
 def _utterances(lines: list[str]) -> list[str]:
-    """Return the joined lines of each speaker and paragraph. Takes linear time, because a file may be long."""
+    """Return the joined lines of each speaker and paragraph.
+
+    Takes linear time, because a file may be long.
+    """
     found: list[list[str]] = []
     for before, line in zip(["", *lines], lines, strict=False):
         is_new = _SPEAKER.match(line) or bool(before.strip()) != bool(line.strip())

@@ -169,7 +169,10 @@ async def _translated(parser: FileParser, service: TranslationService, asked: Fi
 
 
 def _read(asked: FileRequest, limits: Limits) -> tuple[Document, list[list[str]]]:
-    """Return the document, and its texts grouped into requests. A document over a limit is rejected as a whole."""
+    """Return the document, and its texts grouped into requests.
+
+    A document over a limit is rejected as a whole.
+    """
     most = min(limits.characters, max(1, limits.tokens // _TOKENS_PER_CHARACTER))
     document = read_document(_decoded(asked), asked.extension, most)
     return document, list(_requests(document, limits, most))

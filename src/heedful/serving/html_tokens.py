@@ -1,4 +1,6 @@
-"""HTML tokenization by the HTML standard (section 13.2.5). Joined, the tokens are the source.
+"""HTML tokenization by the HTML standard (section 13.2.5).
+
+Joined, the tokens are the source.
 
 A parser that builds a tree drops, moves and adds text and tags. Tokens keep everything that is not translated as it is
 in the source. This tokenizer differs from the standard only where a browser would drop the rest of the page: "<"

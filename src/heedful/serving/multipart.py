@@ -1,4 +1,7 @@
-"""Multipart forms: the streaming parser of python-multipart with limits. Nested forms are rejected."""
+"""Multipart forms: the streaming parser of python-multipart with limits.
+
+Nested forms are rejected.
+"""
 
 from __future__ import annotations
 

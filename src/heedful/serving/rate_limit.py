@@ -19,7 +19,10 @@ class RateLimiter:
         self._windows: OrderedDict[str, tuple[float, int]] = OrderedDict()  # client: (end, requests); oldest first
 
     def seconds_to_wait(self, client: str) -> int:
-        """Count a request. Return 0 if it is within the limit, otherwise the seconds until the next window."""
+        """Count a request.
+
+        Return 0 if it is within the limit, otherwise the seconds until the next window.
+        """
         now = self.clock()
         self._forget(now)
         end, requests = self._windows.get(client, (now + _WINDOW, 0))

@@ -54,7 +54,10 @@ def _check_separators(body: bytes, limits: Limits) -> None:
 
 
 def read_fields(body: bytes, content_type: str, query: str = "") -> Mapping[str, Any]:
-    """Parse a body by its content type. LibreTranslate's own clients send forms, most others JSON."""
+    """Parse a body by its content type.
+
+    LibreTranslate's own clients send forms, most others JSON.
+    """
     kind = content_type.partition(";")[0].strip().lower()
     if kind == "application/x-www-form-urlencoded" or (not body and kind != "application/json"):
         return _form(_urlencoded(query) + _urlencoded(_text(body)))

@@ -14,7 +14,10 @@ _MAX_PATH = 200  # characters
 
 
 class RequestLog:
-    """Writes in its own thread, so that a blocked pipe does not stop the server. Drops lines if the queue is full."""
+    """Writes in its own thread, so that a blocked pipe does not stop the server.
+
+    Drops lines if the queue is full.
+    """
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr

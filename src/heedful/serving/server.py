@@ -68,7 +68,9 @@ class _Connection(H11Protocol):
             self._reading.start(self, self.limits.receive_seconds)
 
     def _replaces_others(self) -> bool:
-        """Close the connections that have waited for their clients the longest. Return False if none waits.
+        """Close the connections that have waited for their clients the longest.
+
+        Return False if none waits.
 
         Otherwise a client could lock out all others with idle connections. Several at once, so that few are searched.
         """
@@ -226,7 +228,10 @@ def _cannot_listen(host: str, port: int, error: OSError) -> MachineError:
 
 
 def run(app: ASGIApp, listener: socket.socket, limits: Limits, ready: Callable[[], None]) -> None:
-    """Serve until SIGTERM or SIGINT, then answer the open requests. Call `ready` when the server accepts requests."""
+    """Serve until SIGTERM or SIGINT, then answer the open requests.
+
+    Call `ready` when the server accepts requests.
+    """
     config = uvicorn.Config(
         app,
         http=type("Connection", (_Connection,), {"limits": limits}),

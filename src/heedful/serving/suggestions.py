@@ -39,7 +39,10 @@ class Suggestions:
             raise MachineError(f"Cannot write suggestions to {path}: {cause(error)}. Choose another file.") from None
 
     def _require_own_lines(self) -> None:
-        """Raise UsageError for any other file, such as training text. A crash may have truncated the last line."""
+        """Raise UsageError for any other file, such as training text.
+
+        A crash may have truncated the last line.
+        """
         start = max(0, os.fstat(self.file).st_size - _LONGEST_LINE)
         last = os.pread(self.file, _LONGEST_LINE, start).rstrip().rpartition(b"\n")[2]
         if last and not _is_own(last):

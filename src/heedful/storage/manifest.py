@@ -21,7 +21,10 @@ _RESTORE = "Copy it again, or restore it from a backup."
 
 
 def write_manifest(directory: Path, about: Mapping[str, str] | None = None) -> None:
-    """Write the manifest of all files in a directory. `about` has facts such as the precision of the training."""
+    """Write the manifest of all files in a directory.
+
+    `about` has facts such as the precision of the training.
+    """
     files = {
         path.name: {"bytes": path.stat().st_size, "sha256": _sha256(path)}
         for path in sorted(directory.iterdir())
@@ -56,7 +59,10 @@ def verify_manifest(directory: Path, required: tuple[str, ...], error: type[Inpu
 
 
 def read_manifest(directory: Path, error: type[InputError]) -> dict[str, dict[str, Any]]:
-    """Return the manifest's entry for each file. The files themselves may be damaged; the manifest may not."""
+    """Return the manifest's entry for each file.
+
+    The files themselves may be damaged; the manifest may not.
+    """
     path = directory / MANIFEST
     try:
         if path.is_symlink():

@@ -154,7 +154,10 @@ def required_files(directory: Path) -> tuple[str, ...]:
 
 
 def is_model(directory: Path) -> bool:
-    """Return whether this is an unchanged MODEL that heedful wrote. Only such a directory may be replaced."""
+    """Return whether this is an unchanged MODEL that heedful wrote.
+
+    Only such a directory may be replaced.
+    """
     return may_replace(directory, MODEL_FILES)
 
 
@@ -204,7 +207,10 @@ def _shape(shape: torch.Size | None) -> str:
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    """Write a safetensors file. Unlike safetensors' own writer, this raises OSError if the disk is full."""
+    """Write a safetensors file.
+
+    Unlike safetensors' own writer, this raises OSError if the disk is full.
+    """
     path.write_bytes(safetensors.torch.save({name: t.detach().contiguous().cpu() for name, t in tensors.items()}))
 
 

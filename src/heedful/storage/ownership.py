@@ -51,14 +51,20 @@ def marker_bytes(kind: str = RUN) -> bytes:
 
 
 def may_replace(directory: Path, names: Collection[str]) -> bool:
-    """Return whether heedful wrote every file in this directory. Only then may a new version replace it."""
+    """Return whether heedful wrote every file in this directory.
+
+    Only then may a new version replace it.
+    """
     if not holds_only(directory, {*names, MANIFEST}):
         return False
     return _is_listed(directory, may_be_damaged=directory.name in RUN_ENTRIES and is_ours(directory.parent))
 
 
 def _is_listed(directory: Path, may_be_damaged: bool) -> bool:
-    """Return whether the manifest lists every file. If files may be damaged, they may also be missing."""
+    """Return whether the manifest lists every file.
+
+    If files may be damaged, they may also be missing.
+    """
     try:
         listed = set(read_manifest(directory, InputError))
         if not may_be_damaged:

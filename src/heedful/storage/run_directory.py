@@ -69,7 +69,10 @@ class RunDirectory:
 
     @property
     def marker(self) -> Path:
-        """Return the file that marks a directory as a run. It is written first, and the training process locks it."""
+        """Return the file that marks a directory as a run.
+
+        It is written first, and the training process locks it.
+        """
         return self.path / MARKER
 
     def entries(self) -> tuple[Path, ...]:
@@ -150,7 +153,9 @@ class RunDirectory:
         return sorted(int(name) for name in names if name.isdecimal())
 
     def valid_steps(self, most: int | None = None) -> list[int]:
-        """Return the steps with a valid checkpoint, newest first. Skip damaged ones with a warning.
+        """Return the steps with a valid checkpoint, newest first.
+
+        Skip damaged ones with a warning.
 
         No file points to the newest checkpoint, so no pointer can be wrong.
         """
@@ -211,7 +216,10 @@ def read_last(run: RunDirectory, device: torch.device | str = "cpu") -> Model:
 def model_of_run(
     run: RunDirectory, weights: Mapping[str, Tensor], steps: list[int], device: torch.device | str = "cpu"
 ) -> Model:
-    """Return a model of a run with these weights. `steps` are the checkpoints they come from, newest first."""
+    """Return a model of a run with these weights.
+
+    `steps` are the checkpoints they come from, newest first.
+    """
     recipe, tokenizer = run.recipe(), read_tokenizer(run.path)
     config = replace(recipe.model, vocab_size=tokenizer.vocab_size)
     transformer = with_weights(config, weights, run.checkpoint(steps[0]) / WEIGHTS)

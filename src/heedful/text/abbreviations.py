@@ -106,7 +106,10 @@ def _is_title(context: _Context) -> bool:
 
 
 def _precedes_saint(text: str) -> bool:
-    """Return whether St. after this text is a title. After a name or a number, it may be a street: 42nd St."""
+    """Return whether St. after this text is a title.
+
+    After a name or a number, it may be a street: 42nd St.
+    """
     word = text.split()[-1].lstrip(OPENING) if text else ""
     is_lowercase = word.isalpha() and word.islower()
     return not word[-1:].isalnum() or is_lowercase or word in CAPITALISED

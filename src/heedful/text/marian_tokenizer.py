@@ -17,7 +17,10 @@ _PREFIX, _PREFIX_END = ">>", "<<"  # around the language code of a multilingual 
 
 
 class MarianTokenizer(Tokenizer):
-    """Text ⇄ token ids. It encodes source text; `target` encodes target text, and both decode alike."""
+    """Text ⇄ token ids.
+
+    It encodes source text; `target` encodes target text, and both decode alike.
+    """
 
     def __init__(self, source: bytes, target: bytes, vocabulary: Mapping[str, int], name: str = "the model") -> None:
         self.model, self.target_model = source, target
@@ -38,7 +41,10 @@ class MarianTokenizer(Tokenizer):
         return MarianTokenizer(self.target_model, self.model, self.vocabulary, self._name)
 
     def language_prefix(self, text: str) -> tuple[str, str]:
-        """Split a text into its language token and the rest. A code that the model does not have is ordinary text."""
+        """Split a text into its language token and the rest.
+
+        A code that the model does not have is ordinary text.
+        """
         code, end, rest = text.lstrip().partition(_PREFIX_END)
         if code.startswith(_PREFIX) and f"{code}{end}" in self.vocabulary:
             return f"{code}{end}", rest

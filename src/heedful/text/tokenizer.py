@@ -52,7 +52,10 @@ class Tokenizer:
         return self
 
     def language_prefix(self, text: str) -> tuple[str, str]:
-        """Split a text into its language token, such as ">>deu<<", and the rest. Only imported models have them."""
+        """Split a text into its language token, such as ">>deu<<", and the rest.
+
+        Only imported models have them.
+        """
         return "", text
 
     def encode(self, text: str) -> list[int]:

@@ -55,7 +55,10 @@ def choose_precision(given: Settings, device: torch.device) -> list[Choice]:
 
 
 def choose(given: Settings, size: CorpusSize, gpu: bool) -> list[Choice]:
-    """Choose every key that was not given and depends on the text. Later choices depend on earlier ones."""
+    """Choose every key that was not given and depends on the text.
+
+    Later choices depend on earlier ones.
+    """
     longest = given.get("data", {}).get("max_length", DataConfig().max_length)
     choices = [*_shape(size, gpu, given.get("model", {})), *_batch(size, gpu, longest)]
     settings = merged(_as_settings(choices), given)

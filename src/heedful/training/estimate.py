@@ -1,4 +1,6 @@
-"""Estimate parameters, FLOPs and memory of a training run by arithmetic. `heedful train --dry-run` prints them.
+"""Estimate parameters, FLOPs and memory of a training run by arithmetic.
+
+`heedful train --dry-run` prints them.
 
 FLOPs are counted from matrix products (model/complexity.py). Table 2 of the paper instead multiplies devices, time and
 rate; for the paper's own settings that figure is given too, under its own name.
@@ -85,7 +87,10 @@ class Estimate:
 
 
 def estimate(recipe: Recipe, config: ModelConfig, shapes: BatchShapes | None, gpu: bool) -> Estimate:
-    """Estimate the cost of a run. Without `shapes`, batches are full of sentences of one length."""
+    """Estimate the cost of a run.
+
+    Without `shapes`, batches are full of sentences of one length.
+    """
     training = recipe.training
     if shapes is None:
         length = min(ASSUMED_LENGTH, recipe.data.max_length)
@@ -129,7 +134,10 @@ def _batch_flops(config: ModelConfig, training: TrainingConfig, shape: BatchShap
 
 
 def optimizer_flops(config: ModelConfig, training: TrainingConfig) -> int:
-    """Count the matrix products of one update. Adam has none; element-wise work is not counted, as elsewhere."""
+    """Count the matrix products of one update.
+
+    Adam has none; element-wise work is not counted, as elsewhere.
+    """
     if training.optimizer != "muon":
         return 0
     with torch.device("meta"):

@@ -25,7 +25,10 @@ _GROUPS = (
 
 
 def available_memory(device: torch.device, root: Path = Path("/")) -> int | None:
-    """Return the available bytes, or None if the system does not report them. `root` is for tests."""
+    """Return the available bytes, or None if the system does not report them.
+
+    `root` is for tests.
+    """
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
     return min([*_free(root), *_left_by_groups(root)], default=None)

@@ -126,7 +126,10 @@ def _add_product(total: Tensor, a: Tensor, b: Tensor) -> None:
 
 
 def batch_loss(model: Transformer, batch: Batch, label_smoothing: float) -> Loss:
-    """Return the loss of one parallel pass with teacher forcing. Logits are computed for real tokens only."""
+    """Return the loss of one parallel pass with teacher forcing.
+
+    Logits are computed for real tokens only.
+    """
     states_PD, labels_P = teacher_forced_states(model, batch)
     return states_loss(model, states_PD, labels_P, label_smoothing)
 

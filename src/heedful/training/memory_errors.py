@@ -12,7 +12,10 @@ from heedful.errors import MachineError, is_out_of_memory
 
 @contextmanager
 def batch_memory_errors(batch: Batch, step: int, checkpoint_activations: bool) -> Iterator[None]:
-    """Turn an out-of-memory error into a MachineError that names the batch's longest pair. Step 0 is a trial run."""
+    """Turn an out-of-memory error into a MachineError that names the batch's longest pair.
+
+    Step 0 is a trial run.
+    """
     try:
         yield
     except (RuntimeError, MemoryError) as error:

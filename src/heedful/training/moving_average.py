@@ -1,4 +1,7 @@
-"""An exponential moving average of the weights. Not in the paper, which averages checkpoints (section 6.1)."""
+"""An exponential moving average of the weights.
+
+Not in the paper, which averages checkpoints (section 6.1).
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,10 @@ def decay_at(update: int, decay: float) -> float:
 
 
 class MovingAverage:
-    """The average of a model's weights in float32, empty before the first update. With decay 0, it stays empty."""
+    """The average of a model's weights in float32, empty before the first update.
+
+    With decay 0, it stays empty.
+    """
 
     def __init__(self, decay: float) -> None:
         self.decay = decay
@@ -41,7 +47,10 @@ class MovingAverage:
         return {PREFIX + name: tensor for name, tensor in self.weights.items()}
 
     def load(self, tensors: Mapping[str, Tensor], model: Transformer) -> None:
-        """Set the average from named tensors of this model. Raise ValueError if one is missing or misshapen."""
+        """Set the average from named tensors of this model.
+
+        Raise ValueError if one is missing or misshapen.
+        """
         if self.decay:
             self.weights = {
                 name: _required(tensors, PREFIX + name, parameter) for name, parameter in model.named_parameters()

@@ -1,4 +1,6 @@
-"""The Muon optimizer: updates of matrices are orthogonalised. Not in the paper (`training.optimizer = "muon"`).
+"""The Muon optimizer: updates of matrices are orthogonalised.
+
+Not in the paper (`training.optimizer = "muon"`).
 
 The update is that of `torch.optim.Muon` with weight_decay=0 and adjust_lr_fn="match_rms_adamw", the oracle in the
 tests. Here matrices of the same shape are orthogonalised together, which is faster for small models

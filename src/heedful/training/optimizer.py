@@ -46,7 +46,10 @@ def state_tensors(model: Transformer, optimizers: Optimizers) -> dict[str, Tenso
 
 
 def load_state_tensors(model: Transformer, optimizers: Optimizers, tensors: Mapping[str, Tensor]) -> None:
-    """Set the optimizer state from named tensors. Raise ValueError if one is missing, unknown or misshapen."""
+    """Set the optimizer state from named tensors.
+
+    Raise ValueError if one is missing, unknown or misshapen.
+    """
     parameters = dict(model.named_parameters())
     left = dict(tensors)
     for optimizer in optimizers:

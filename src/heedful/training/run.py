@@ -68,7 +68,9 @@ def train(
     device: str = "auto",
     time: str | None = None,
 ) -> Run:
-    """Train from a recipe, or resume the run in `out`. `overrides` sets keys, as in {"training.steps": 1000}.
+    """Train from a recipe, or resume the run in `out`.
+
+    `overrides` sets keys, as in {"training.steps": 1000}.
 
     `time` is a budget such as "30m": heedful measures the machine and chooses settings that fit into it.
     """
@@ -181,7 +183,10 @@ def _validation(prepared: Prepared) -> Validation:
 
 
 def _finish(run: RunDirectory, prepared: Prepared, step: int) -> None:
-    """Report that a run is finished. If it was killed after its last checkpoint, write its model first."""
+    """Report that a run is finished.
+
+    If it was killed after its last checkpoint, write its model first.
+    """
     recipe, training = prepared.recipe, prepared.recipe.training
     checkpoints.prune(run, training.keep, training.save_every, newest=step)
     if not final_model.has_final_model(run, recipe, step):

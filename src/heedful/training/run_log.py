@@ -44,7 +44,10 @@ class RunLog:
         return os.fstat(self._file.fileno()).st_size
 
     def close(self) -> None:
-        """Close the log. On a full disk this raises, because it retries the entry that could not be written."""
+        """Close the log.
+
+        On a full disk this raises, because it retries the entry that could not be written.
+        """
         with disk_errors(self.path):
             self._file.close()
             if self._board is not None:

@@ -61,7 +61,10 @@ def _depth(model: ModelConfig) -> str:
 
 
 def run_seconds(recipe: Recipe, speed: Speed) -> float:
-    """Return the duration of a run that early stopping does not end. Saving is left out: it takes milliseconds."""
+    """Return the duration of a run that early stopping does not end.
+
+    Saving is left out: it takes milliseconds.
+    """
     training = recipe.training
     validations = -(-training.steps // training.validate_every)  # one at the last step
     return training.steps * speed.step + pauses(recipe, speed, validations)

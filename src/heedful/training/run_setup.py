@@ -172,7 +172,10 @@ def _with_builtin_languages(settings: Settings) -> Settings:
 
 
 def open_initial_model(settings: Settings) -> Model | None:
-    """Return the model that `training.init` names, or None. Opening it reads and hashes all its files."""
+    """Return the model that `training.init` names, or None.
+
+    Opening it reads and hashes all its files.
+    """
     init = settings.get("training", {}).get("init")
     return open_model(Path(init)) if init else None
 

@@ -107,7 +107,10 @@ class RunWriter:
             checkpoints.prune(self.run, training.keep, training.save_every, newest=progress.step)
 
     def save_final_model(self, step: int, validation: Validation, is_interrupted: bool) -> None:
-        """Write RUN/model. An interrupted run skips the choices: it must end at once, and will be resumed."""
+        """Write RUN/model.
+
+        An interrupted run skips the choices: it must end at once, and will be resumed.
+        """
         if self.log is None:
             return
         if is_interrupted:

@@ -58,7 +58,10 @@ class Trainer:
         self.moving_average = MovingAverage(config.ema_decay)
 
     def train(self, batches: Batches, validation: Validation, writer: RunWriter) -> int | None:
-        """Train until the last step, early stopping or a signal, and save. Return the signal's number, if any."""
+        """Train until the last step, early stopping or a signal, and save.
+
+        Return the signal's number, if any.
+        """
         started, earlier_seconds = monotonic(), self.progress.seconds
         saved_step = self.progress.step
         signal_number = 0

@@ -21,7 +21,10 @@ _DPI, _LONGEST = 110, 8_000  # pixels; long sentences are drawn at a lower resol
 
 
 def draw_heads(attention: Attention, path: Path) -> None:
-    """Draw all heads as .png or .svg. Rows attend to columns; token labels are on the left and lower edges."""
+    """Draw all heads as .png or .svg.
+
+    Rows attend to columns; token labels are on the left and lower edges.
+    """
     require_matplotlib()
     import matplotlib
 

@@ -233,6 +233,7 @@ def test_differences_between_alternatives_are_marked(open_page: Any, site: Site)
 )
 def test_wording_of_a_detected_language(open_page: Any, site: Site, confidence: float, said: str) -> None:
     page = open_page(site.address)
+    page.wait_for_selector("#source option", state="attached")  # the names of the languages have arrived
     found = page.evaluate(f"detection({{language: 'de', confidence: {confidence}}})")
     assert found == said
 

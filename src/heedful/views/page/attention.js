@@ -153,7 +153,7 @@ const visible = weight => weight >= Math.max(0.01, state.threshold / 100);
 
 /** The rows’ words on the left, the columns’ on the right, a line for every weight: the paper’s Figures 3 to 5. */
 function drawLines(rows, rowNames, columnNames) {
-  const svg = byId("lines"), step = 22, gap = 150;
+  const svg = byId("lines"), step = cellSize(columnNames.length), gap = Math.min(240, 6.8 * step);
   svg.replaceChildren();
   const left = Math.max(70, width(rowNames)), right = Math.max(70, width(columnNames));
   const height = 24 + step * Math.max(rowNames.length, columnNames.length);
@@ -207,8 +207,11 @@ function reading(rows, axis, at) {
   return `“${shown(name)}” ${verb}: ${listed}`;
 }
 
+/** Cells grow with the window, up to a size at which words still look close together. */
+const cellSize = columns => Math.max(22, Math.min(36, Math.floor((innerWidth - 1300) / (2 * columns))));
+
 function drawHeat(rows, rowNames, columnNames) {
-  const svg = byId("heat"), cell = 22;
+  const svg = byId("heat"), cell = cellSize(columnNames.length);
   svg.replaceChildren();
   const left = width(rowNames), top = Math.max(40, 0.72 * width(columnNames) + 12);
   const [w, h] = [cell * columnNames.length, cell * rowNames.length];
@@ -217,13 +220,13 @@ function drawHeat(rows, rowNames, columnNames) {
   svg.setAttribute("width", left + w + slant);
   svg.setAttribute("height", top + h + 4);
   columnNames.forEach((name, c) => {
-    const x = left + cell * c + 12;
+    const x = left + cell * (c + 0.5) + 1;
     const group = element("g", { class: "unit", "data-column": c }, svg);
     element("text", { x, y: top - 6, transform: `rotate(-45 ${x} ${top - 6})` }, group, shown(name));
   });
   rowNames.forEach((name, r) => {
     const group = element("g", { class: "unit", "data-row": r }, svg);
-    element("text", { x: left - 6, y: top + cell * r + 15, "text-anchor": "end" }, group, shown(name));
+    element("text", { x: left - 6, y: top + cell * (r + 0.5) + 4, "text-anchor": "end" }, group, shown(name));
   });
   rows.forEach((row, r) => row.forEach((weight, c) => {
     const place = { x: left + cell * c, y: top + cell * r, width: cell, height: cell };
@@ -281,7 +284,8 @@ function drawEffect() {
   }
   const change = data.log_probability - data.all_on_log_probability;
   const factor = Math.exp(Math.abs(change));
-  const times = factor < 1.005 ? "unchanged" : `${factor >= 100 ? Math.round(Math.min(factor, 1e12)).toLocaleString("en") : factor.toFixed(factor < 10 ? 2 : 0)} times ${change < 0 ? "less" : "more"} probable`;
+  const times = factor < 1.005 ? "probability unchanged"
+    : `probability ${change < 0 ? "falls" : "rises"} by a factor of ${factor >= 100 ? Math.round(Math.min(factor, 1e12)).toLocaleString("en") : factor.toFixed(factor < 10 ? 2 : 0)}`;
   const row = (name, ...value) => [make("dt", { textContent: name }), make("dd", {}, ...value)];
   const same = data.found_text === data.own_text;
   const chips = data.off.map(name => {

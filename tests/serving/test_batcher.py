@@ -63,7 +63,11 @@ async def until(condition: Callable[[], bool]) -> None:
 def ask(
     batcher: Batcher, engine: Held, *sentences: str, n_best: int = 1, tokens: int = 1
 ) -> asyncio.Task[list[list[list[int]]]]:
-    return asyncio.ensure_future(batcher.translate(engine, [ids(one, tokens) for one in sentences], n_best))
+    async def in_a_slot() -> list[list[list[int]]]:
+        with batcher.slot(tokens * len(sentences)):
+            return await batcher.translate(engine, [ids(one, tokens) for one in sentences], n_best)
+
+    return asyncio.ensure_future(in_a_slot())
 
 
 def test_queued_requests_share_a_batch_and_get_their_own_results() -> None:
@@ -117,11 +121,11 @@ def test_full_queue_is_rejected_with_retry_after() -> None:
         second = ask(batcher, engine, "b", tokens=40)
         await asyncio.sleep(0.02)
         with pytest.raises(OverloadError, match="busy") as caught:
-            await batcher.translate(engine, [ids("c")], 1)
+            await ask(batcher, engine, "c")
         assert caught.value.seconds >= 1
         engine.go.release(100)
         await asyncio.gather(first, second)
-        assert await batcher.translate(engine, [ids("c", 101)], 1) == answer("c")  # an empty queue takes anything
+        assert await ask(batcher, engine, "c", tokens=101) == answer("c")  # an empty queue takes anything
 
     run(work)
 

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from heedful.config import EOS
 from heedful.serving.documents import HtmlDocument
+from heedful.serving.file_formats import read_document
 from heedful.serving.html_tokens import names, tokenize_html
 from heedful.serving.inline_markup import AlignedText, Word
 from heedful.text.text_segments import Segment, SegmentedText, segment_text
@@ -155,6 +156,22 @@ def test_every_visible_word_comes_out_in_order(page: str) -> None:
     found_characters, found_borders = characters_and_borders(found)
     assert found_characters == characters
     assert borders <= found_borders, "joined"
+
+
+def translated_file(page: str) -> str:
+    """Return the page as a translated file: its texts are requests of their own."""
+    document = read_document(page, ".html", 1_000)
+    return document.filled([translated(text) for text in document.texts()])
+
+
+@settings(max_examples=500, deadline=None)
+@given(soups())
+def test_a_file_shows_what_the_same_page_in_a_request_shows(page: str) -> None:
+    assert visible(translated_file(page)).split() == visible(translated(page)).split()
+
+
+def test_an_unclosed_quote_hides_nothing_in_a_file() -> None:
+    assert translated_file('<p title="x>one</p><p>two</p>') == '<p title="x">one</p><p>two</p>'
 
 
 @settings(max_examples=500, deadline=None)

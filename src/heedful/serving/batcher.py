@@ -72,24 +72,27 @@ class Batcher:
     async def translate(self, engine: Engine, sources: list[list[int]], n_best: int) -> Found:
         """Return the n-best translations of every sentence.
 
-        A cancelled request frees its slot in the queue.
+        The caller holds a slot.
         """
         if not sources:
             return []
-        with self.slot(sum(map(len, sources))):
-            job = Job(engine, sources, n_best, asyncio.get_running_loop().create_future())
-            self._jobs.append(job)
-            self._arrival.set()
-            return await job.answer
+        job = Job(engine, sources, n_best, asyncio.get_running_loop().create_future())
+        self._jobs.append(job)
+        self._arrival.set()
+        return await job.answer
 
     async def run(self, work: Callable[[], T]) -> T:
-        """Run other work in the worker thread, between two batches."""
+        """Run other work in the worker thread, between two batches.
+
+        The caller holds a slot.
+        """
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     @contextmanager
     def slot(self, tokens: int) -> Iterator[None]:
-        """Hold a slot of the queue.
+        """Hold a slot of the queue while a request is computed.
 
+        A cancelled request frees its slot.
         An empty queue takes any request; a full one raises OverloadError.
         """
         if self.tokens and self.tokens + tokens > self.capacity:

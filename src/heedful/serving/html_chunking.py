@@ -14,4 +14,5 @@ def split_html(page: str) -> Iterator[tuple[str, bool]]:
         has_words = any(
             token.kind == "text" and any(map(str.isalpha, html.unescape(token.text))) for token in group.tokens
         )
-        yield group.source(), group.is_run and has_words
+        is_text = group.is_run and has_words
+        yield group.source() if is_text else group.written(), is_text

@@ -106,13 +106,14 @@ class TranslationService:
             raise RequestError(
                 f"q has {tokens:,} tokens; the limit is {self.limits.tokens:,} per request. Split the text."
             )
-        found = iter(await self.batcher.translate(model.engine, sources, 1 + asked.alternatives))
-        answers = []
-        for document in documents:
-            ranked = by_rank([next(found) for _ in document.segments]) or [[]]
-            # The same text may occur at several ranks.
-            answers.append(list(dict.fromkeys([await self._filled(document, row, model) for row in ranked])))
-        return answers
+        with self.batcher.slot(tokens):  # until the last word is aligned
+            found = iter(await self.batcher.translate(model.engine, sources, 1 + asked.alternatives))
+            answers = []
+            for document in documents:
+                ranked = by_rank([next(found) for _ in document.segments]) or [[]]
+                # The same text may occur at several ranks.
+                answers.append(list(dict.fromkeys([await self._filled(document, row, model) for row in ranked])))
+            return answers
 
     async def _filled(self, document: Document, translations: list[list[int]], model: ServedModel) -> str:
         aligned = {}

@@ -58,6 +58,8 @@ BODIES: dict[str, tuple[bytes, str]] = {
 FILES: dict[str, bytes] = {  # they end with a line over the limit, so that they are read but not translated
     "a.txt": b"a\n" * 490_000 + b"x" * 10_001,
     "a.srt": b"0:00-->0:00\n" + b"-a\n" * 320_000 + b"-" + b"x" * 10_001,
+    "a.html": b"<p>a" * 30_000 + b"x" * 10_001,
+    "b.html": b"<b>" * 326_000,
 }
 AT_ONCE = 12
 

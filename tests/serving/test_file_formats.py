@@ -178,6 +178,11 @@ def test_whatever_is_not_text_stays(text: str, extension: str) -> None:
         assert document.filled(document.texts()) == text
 
 
+def test_a_file_with_too_many_tags_is_rejected_before_it_is_parsed() -> None:
+    with pytest.raises(RequestError, match="has 300,000 tags; the limit is 100,000"):
+        read_document("<b>" * 300_000, ".html", 1_000)
+
+
 @pytest.mark.parametrize("part", ["<!--", "<a b='", '<a b="', "<script>", "<b>", "</", "<!", "<pre></pre", "<p =", "&"])
 def test_html_splitting_takes_linear_time(part: str) -> None:
     """A quadratic scanner would need minutes for a megabyte."""

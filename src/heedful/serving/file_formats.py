@@ -14,6 +14,7 @@ from heedful.serving.requests import RequestError
 from heedful.text.sentence_splitting import split_sentences
 
 EXTENSIONS = (".txt", ".html", ".srt")
+_MOST_TAGS = 100_000  # in a file; each costs as much as a line of text
 _LINE = re.compile(r"[^\r\n]+|[\r\n]+")
 _WHOLE_LINE = re.compile(r"[^\r\n]*+(?:\r\n?|\n)|[^\r\n]++")
 _LINE_END = re.compile(r"\r\n?|\n")
@@ -66,6 +67,10 @@ def _plain(text: str, most: int) -> Document:
 
 
 def _html(text: str) -> Document:
+    if (tags := text.count("<")) > _MOST_TAGS:
+        raise RequestError(
+            f"Invalid request: the file has {tags:,} tags; the limit is {_MOST_TAGS:,}. Send it in parts."
+        )
     document = Document([], [], is_html=True)
     for run, is_text in split_html(text):
         if is_text:

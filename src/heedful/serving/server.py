@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 import json
 import signal
 import socket
@@ -249,9 +250,12 @@ def run(app: ASGIApp, listener: socket.socket, limits: Limits, ready: Callable[[
     }
     switch_interval = sys.getswitchinterval()
     sys.setswitchinterval(_SWITCH_SECONDS)
+    gc.collect()
+    gc.freeze()  # a collection that visits the imported modules and the models blocks all threads for 0.3 s
     try:
         _Server(config, ready).run(sockets=[listener])
     finally:
+        gc.unfreeze()
         sys.setswitchinterval(switch_interval)
         for one, handler in previous.items():
             signal.signal(one, handler)

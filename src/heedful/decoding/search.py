@@ -58,7 +58,7 @@ def beam_search(
     max_extra: int = 50,
     n_best: int = 1,
     tokens: int = 0,
-    penalty: Penalty = length_penalty,
+    penalty: Penalty | None = None,
 ) -> list[list[Hypothesis]]:
     """Return the `n_best` hypotheses of each sentence, best first (fewer where fewer exist).
 
@@ -69,7 +69,7 @@ def beam_search(
     sentences = [_Sentence(source, len(source) + max_extra) for source in sources]
     waiting = sorted(sentences, key=lambda s: len(s.source))  # longest first: if memory runs out, it does so at once
     with torch.inference_mode():
-        beams = _Beams(ready, beam, alpha, n_best, penalty)
+        beams = _Beams(ready, beam, alpha, n_best, penalty or length_penalty)
         while waiting or beams.live:
             longest = max(len(sentence.source) for sentence in beams.live or waiting)
             room = tokens // (beam * longest) if tokens else len(sentences)
@@ -102,7 +102,7 @@ class _Beams:
 
     def __init__(self, model: SearchModel, beam: int, alpha: float, n_best: int, penalty: Penalty) -> None:
         self.beam, self.n_best = beam, n_best
-        self._alpha, self._penalty_of = alpha, penalty
+        self.alpha, self._penalty_of = alpha, penalty
         self._model = model
         self._cache = DecoderCache(model.decoder, beam)
         self._sentences: list[_Sentence | None] = []  # by row; None: free
@@ -191,7 +191,7 @@ class _Beams:
             state.to_beat_B[row] = ranked[self.n_best - 1]
 
     def _penalty(self, length: Any) -> Any:
-        return self._penalty_of(length, self._alpha)
+        return self._penalty_of(length, self.alpha)
 
     def _over(self) -> npt.NDArray[np.bool_]:
         state = self._state

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import inspect
 from operator import attrgetter
 
@@ -26,7 +26,7 @@ SHOWN = """# heedful.training.loss.xǁ_ProjectedLossǁforward__mutmut_9: survive
 def test_a_mutant_is_its_function_and_its_change() -> None:
     found = run_mutants.mutant("heedful.training.loss.xǁ_ProjectedLossǁforward__mutmut_9", SHOWN)
     assert found == Mutant("heedful.training.loss._ProjectedLoss.forward", "total = ( one )", "total = None")
-    assert run_mutants.function_of("heedful.storage.manifest.x__read__mutmut_12") == "heedful.storage.manifest._read"
+    assert run_mutants.function_of("heedful.manifest.x__read__mutmut_12") == "heedful.manifest._read"
 
 
 def test_results_are_read_and_other_lines_are_not() -> None:
@@ -37,8 +37,9 @@ def test_results_are_read_and_other_lines_are_not() -> None:
 def source_of(function: str) -> str:
     """Of the function that is named from its module on, without line breaks."""
     parts = function.split(".")
-    module = importlib.import_module(".".join(parts[:3]))
-    return " ".join(inspect.getsource(attrgetter(".".join(parts[3:]))(module)).split())
+    depth = 2 if importlib.util.find_spec(".".join(parts[:2])).submodule_search_locations is None else 3
+    module = importlib.import_module(".".join(parts[:depth]))
+    return " ".join(inspect.getsource(attrgetter(".".join(parts[depth:]))(module)).split())
 
 
 @pytest.mark.parametrize("mutant", run_mutants.listed(), ids=lambda mutant: f"{mutant.function}: {mutant.after[:40]}")

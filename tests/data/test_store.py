@@ -55,7 +55,7 @@ def test_pairs_are_kept_and_counted_by_the_rules(tmp_path_factory, tokenizer, pa
     assert store.report == FilterReport(read=len(pairs), **counts)
     kept = [index for index, fate in enumerate(fates) if fate == "kept"]
     assert len(store) == len(kept)
-    assert store.lines.tolist() == [index + 1 for index in kept]
+    assert [store.line(i) for i in range(len(store))] == [index + 1 for index in kept]
     for place, index in enumerate(kept):
         source, target = (side.strip().lower() if lowercase else side.strip() for side in pairs[index])
         assert store.source(place).tolist() == [*tokenizer.encode(source), EOS]
@@ -109,6 +109,10 @@ def test_id_type_fits_the_vocabulary_size(tmp_path, vocab_size, dtype):
         def __init__(self) -> None:
             self.vocab_size = vocab_size
 
+        @property
+        def target(self):
+            return self
+
         def encode_many(self, texts: list[str], threads: int) -> list[list[int]]:
             return [[vocab_size - 1] for _ in texts]
 
@@ -125,7 +129,7 @@ def test_ten_megabytes_in_one_line_are_dropped_quickly(tmp_path, tokenizer, writ
     store = write_store(tmp_path / "s", pairs, tokenizer, DataConfig(), {})
     assert time.process_time() - begin < 3
     assert store.report == FilterReport(read=4, kept=2, too_long=2)
-    assert store.lines.tolist() == [1, 4]
+    assert [store.line(i) for i in range(len(store))] == [1, 4]
 
 
 def test_text_error_leaves_no_store(tmp_path, tokenizer):

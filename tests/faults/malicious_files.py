@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from heedful.storage.manifest import write_manifest
+from heedful.manifest import write_manifest
 
 Malice = Callable[[Path], None]
 TRACE = "EXECUTED"  # a file of this name appears in the current directory if a payload is run

@@ -18,8 +18,8 @@ from tiny_runs import LAST, copy_with
 from heedful import recipes
 from heedful.engines.load import load
 from heedful.errors import HeedfulError
+from heedful.manifest import write_manifest
 from heedful.storage import model_directory
-from heedful.storage.manifest import write_manifest
 from heedful.storage.run_directory import RunDirectory, read_last
 from heedful.training import checkpoints
 from heedful.training.optimizer import make_optimizers

@@ -14,9 +14,9 @@ import torch
 from heedful.config import DataConfig, DecodingConfig, ModelConfig
 from heedful.data.store import write_store
 from heedful.errors import HeedfulError, ModelError
+from heedful.manifest import write_manifest
 from heedful.model.transformer import Transformer
 from heedful.storage import model_directory
-from heedful.storage.manifest import write_manifest
 from heedful.storage.model_directory import Model, TextFacts, read_model, write_model
 from heedful.text.corpus import Pair
 from heedful.text.tokenizer import Tokenizer

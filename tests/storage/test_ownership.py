@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from heedful.errors import UsageError
+from heedful.manifest import write_manifest
 from heedful.storage.file_names import MARKER
-from heedful.storage.manifest import write_manifest
 from heedful.storage.model_directory import is_model
 from heedful.storage.ownership import LAB, claim, is_ours, marker_bytes, may_replace
 from heedful.storage.run_directory import RunDirectory

@@ -16,7 +16,7 @@ import synthetic_tasks as tasks
 from heedful import recipes
 from heedful.data.store import Store
 from heedful.errors import CheckpointError, ConfigError, CorpusError, HeedfulError, ModelError, UsageError
-from heedful.storage import model_directory
+from heedful.storage import model_directory, verified_stores
 from heedful.storage.run_directory import RunDirectory, open_model
 from heedful.text.corpus import Corpus
 from heedful.training.dry_run import plan
@@ -303,3 +303,26 @@ def test_fine_tuning_with_another_tokenizer_shows_both_sizes(
 def test_missing_initial_model(corpus: dict[str, str], tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="nowhere is not a model directory"):
         train(out=tmp_path / "run", overrides=corpus, init=tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("name", ["training/source.ids", "training/by_length", "validation/target.offsets"])
+def test_a_flipped_bit_in_a_token_store_is_an_error(own_run: Path, name: str) -> None:
+    path = own_run / "data" / name
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(CorpusError, match=rf"{name} is damaged: .* start the run again with another `--out`"):
+        train(out=own_run, overrides={"training.steps": 13})
+
+
+def test_token_stores_are_read_again_only_if_their_files_changed(
+    own_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train(out=own_run)  # a copy has other inodes: verified once
+    verified: list[Path] = []
+    monkeypatch.setattr(verified_stores, "verify_manifest", lambda directory, *_: verified.append(directory))
+    train(out=own_run)
+    assert verified == []
+    os.utime(own_run / "data" / "training" / "lines")
+    train(out=own_run)
+    assert verified == [own_run / "data" / "training"]

@@ -47,6 +47,8 @@ def load_command(parsed: argparse.Namespace) -> Callable[[argparse.Namespace], N
         from heedful.cli.demo import demo as command
     elif parsed.command == "train":
         from heedful.cli.train import train as command
+    elif parsed.command == "prepare":
+        from heedful.cli.prepare import prepare as command
     elif parsed.command == "translate":
         from heedful.cli.translate import translate as command
     elif parsed.command == "evaluate":

@@ -19,9 +19,9 @@ from heedful.cli.output_file import require_not_in_a_model
 from heedful.config import ModelConfig, Recipe
 from heedful.errors import ModelError, UsageError
 from heedful.formatting import format_duration, next_commands, plural, shell_command
+from heedful.manifest import verify_manifest
 from heedful.model.transformer import Transformer
 from heedful.storage.file_names import CONFIG, WEIGHTS
-from heedful.storage.manifest import verify_manifest
 from heedful.storage.model_directory import read_model, required_files
 from heedful.storage.run_directory import RunDirectory, is_run
 from heedful.storage.tokenizer_files import read_tokenizer

@@ -7,6 +7,7 @@ import math
 import re
 from typing import Any, NoReturn
 
+from heedful.cli.prepare_options import prepare_options, text_options
 from heedful.errors import UsageError
 from heedful.version import __version__
 
@@ -53,6 +54,7 @@ def build_parser() -> tuple[Parser, dict[str, Parser]]:
     declare = {
         "demo": (_demo_options, "run the whole workflow on the built-in corpus in a few minutes"),
         "train": (_train_options, "train from a recipe or from text files, or resume a run"),
+        "prepare": (prepare_options, "clean, deduplicate, tokenize and shard a corpus for training"),
         "translate": (_translate_options, "translate text line by line"),
         "evaluate": (_evaluate_options, "translate and score with BLEU and chrF, or parse and score with F1"),
         "compare": (_compare_options, "compare two models, or two files of translations, with significance tests"),
@@ -87,16 +89,9 @@ def _train_options(parser: Parser) -> None:
         help="recipe; alternatively pass text files with --source and --target",
     )
     files = parser.add_argument_group("text files instead of a recipe (plain text, .gz, or .tsv with both sides)")
-    parser.add_argument("--source", group=files, nargs="+", metavar="FILE", help="training text, source side (or .tsv)")
-    parser.add_argument("--target", group=files, nargs="+", metavar="FILE", help="training text, target side")
-    parser.add_argument(
-        "--valid-source",
-        group=files,
-        nargs="+",
-        metavar="FILE",
-        help="validation text, source side (default: part of the training text)",
-    )
-    parser.add_argument("--valid-target", group=files, nargs="+", metavar="FILE", help="validation text, target side")
+    source = "training text, source side; or .tsv with both sides; or a directory that heedful prepare wrote"
+    parser.add_argument("--source", group=files, nargs="+", metavar="FILE", help=source)
+    text_options(parser, files)
     parser.add_argument("--out", metavar="RUN", help="run directory (default: runs/NAME for recipe NAME.toml)")
     parser.add_argument(
         "--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="override a recipe key; repeatable"

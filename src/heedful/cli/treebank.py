@@ -7,8 +7,8 @@ from pathlib import Path
 
 from heedful.atomic_files import new_directory, require_replaceable
 from heedful.cli.output_file import require_not_in_a_model
+from heedful.manifest import write_manifest
 from heedful.parsing.treebank import output_file_names, split_files, treebank_files, write_splits
-from heedful.storage.manifest import write_manifest
 from heedful.storage.ownership import may_replace
 
 

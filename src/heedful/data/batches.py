@@ -152,7 +152,7 @@ def collate(store: Store, indices: Numbers | list[int]) -> Batch:
     return assemble(
         [store.source(int(i)) for i in indices],
         [store.target(int(i)) for i in indices],
-        tuple(int(store.lines[int(i)]) for i in indices),
+        tuple(store.line(int(i)) for i in indices),
     )
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-MANIFEST = "MANIFEST.json"
+from heedful.manifest import VOCABULARY
+
 MARKER = ".heedful"  # marks a directory that heedful created
 
 # MODEL
 WEIGHTS = "model.safetensors"
 TOKENIZER = "tokenizer.model"
-SOURCE_TOKENIZER, TARGET_TOKENIZER, VOCABULARY = "source.spm", "target.spm", "vocab.json"  # imported from Marian
+SOURCE_TOKENIZER, TARGET_TOKENIZER = "source.spm", "target.spm"  # imported from Marian
 MARIAN_TOKENIZER = (SOURCE_TOKENIZER, TARGET_TOKENIZER, VOCABULARY)
 TOKENIZER_FILES = (TOKENIZER, *MARIAN_TOKENIZER)  # a model has the first or the three others
 CONFIG = "config.json"
@@ -21,6 +22,7 @@ LOG = "log.jsonl"
 DATA = "data"
 TRAINING, VALIDATION = "training", "validation"  # token stores in RUN/data
 STORES = (TRAINING, VALIDATION)
+VERIFIED = "verified.json"  # in RUN/data: which stores were verified
 CHECKPOINTS = "checkpoints"
 BEST = "best"
 AVERAGED = "model"

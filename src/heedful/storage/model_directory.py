@@ -22,9 +22,9 @@ from heedful.atomic_files import new_directory, read_at_most
 from heedful.config import DataConfig, DecodingConfig, ModelConfig
 from heedful.data.store import Store
 from heedful.errors import ConfigError, InputError, ModelError, as_sentence, cause
+from heedful.manifest import MANIFEST, MOST_JSON, verify_manifest, write_manifest
 from heedful.model.transformer import Transformer
-from heedful.storage.file_names import CONFIG, CTRANSLATE2_WEIGHTS, MANIFEST, MODEL_FILES, WEIGHTS
-from heedful.storage.manifest import MOST_JSON, verify_manifest, write_manifest
+from heedful.storage.file_names import CONFIG, CTRANSLATE2_WEIGHTS, MODEL_FILES, WEIGHTS
 from heedful.storage.ownership import may_replace
 from heedful.storage.tokenizer_files import read_tokenizer, tokenizer_contents, tokenizer_names
 from heedful.text.language_detection import LINES, profile

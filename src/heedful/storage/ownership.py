@@ -15,8 +15,8 @@ from pathlib import Path
 
 from heedful.atomic_files import holds_only, is_empty, read_at_most, real_path, write_durably
 from heedful.errors import InputError, UsageError
-from heedful.storage.file_names import CTRANSLATE2_WEIGHTS, MANIFEST, MARKER, RUN_ENTRIES, WEIGHTS
-from heedful.storage.manifest import read_manifest, verify_manifest
+from heedful.manifest import MANIFEST, read_manifest, verify_manifest
+from heedful.storage.file_names import CTRANSLATE2_WEIGHTS, MARKER, RUN_ENTRIES, WEIGHTS
 from heedful.version import __version__
 
 RUN, LAB = "run", "lab"

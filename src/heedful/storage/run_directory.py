@@ -17,14 +17,15 @@ from torch import Tensor
 
 from heedful import recipes
 from heedful.atomic_files import clear_unfinished, discard, is_empty
-from heedful.config import Recipe
+from heedful.config import DataConfig, Recipe
 from heedful.data.store import Store, facts_of, is_store
 from heedful.errors import CheckpointError, HeedfulError, ModelError, UsageError, nearest
+from heedful.manifest import MANIFEST, verify_manifest
 from heedful.storage import file_names
-from heedful.storage.file_names import CHECKPOINT_FILES, CONFIG, MANIFEST, MARKER, STORES, WEIGHTS
-from heedful.storage.manifest import verify_manifest
+from heedful.storage.file_names import CHECKPOINT_FILES, CONFIG, MARKER, STORES, WEIGHTS
 from heedful.storage.model_directory import Model, TextFacts, is_model, read_model, read_tensors, with_weights
 from heedful.storage.ownership import is_ours, require_no_links, require_outside_models
+from heedful.storage.prepared_directory import training_store
 from heedful.storage.tokenizer_files import digest_of_files, read_tokenizer
 
 log = logging.getLogger("heedful")
@@ -54,6 +55,11 @@ class RunDirectory:
     @property
     def data(self) -> Path:
         return self.path / file_names.DATA
+
+    @property
+    def verified(self) -> Path:
+        """Return the record of which token stores were verified, and when (storage/verified_stores.py)."""
+        return self.data / file_names.VERIFIED
 
     @property
     def checkpoints(self) -> Path:
@@ -223,14 +229,14 @@ def model_of_run(
     recipe, tokenizer = run.recipe(), read_tokenizer(run.path)
     config = replace(recipe.model, vocab_size=tokenizer.vocab_size)
     transformer = with_weights(config, weights, run.checkpoint(steps[0]) / WEIGHTS)
-    text = TextFacts.of(recipe.data, _training_text(run), tokenizer)
+    text = TextFacts.of(recipe.data, _training_text(run, recipe.data), tokenizer)
     history = {"steps": steps[0], "averaged_steps": sorted(steps), "precision": recipe.training.precision}
     return Model(transformer.to(device).eval(), tokenizer, text, recipe.decoding, history)
 
 
-def _training_text(run: RunDirectory) -> Store | None:
+def _training_text(run: RunDirectory, data: DataConfig) -> Store | None:
     try:
-        return Store(run.data / file_names.TRAINING)
+        return training_store(run.data, data)
     except HeedfulError as error:
         log.warning("the model will have no language profiles: %s", error)
         return None

@@ -42,7 +42,7 @@ class HeldOut:
     def chosen(self) -> tuple[Pair, ...]:
         """The held-out pairs."""
         most = self.size or MOST
-        smallest, read = _smallest(self.corpus.pairs(), most)
+        smallest, read = smallest_pairs(self.corpus.pairs(), most)
         wanted = self.size or size_for(read)
         # `smallest` has all distinct pairs if there are fewer than `most`.
         if len(smallest) < most and len(smallest) < max(wanted, FEWEST_IN_ALL):
@@ -121,7 +121,7 @@ def normalized(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def _smallest(pairs: Iterator[Pair], most: int) -> tuple[list[Pair], int]:
+def smallest_pairs(pairs: Iterator[Pair], most: int) -> tuple[list[Pair], int]:
     """Return the `most` distinct pairs with the smallest hashes, and the number of pairs with text on both sides.
 
     Pairs with an empty side are not candidates: they cannot be scored.

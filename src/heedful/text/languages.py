@@ -75,6 +75,7 @@ _ALIKE = (
 )
 _LINES, _TOGETHER = 200, 10  # sampled lines, and lines identified together, because single lines are too short
 _SURE, _MAJORITY = 0.9, 0.8  # minimum probability per group of lines, and minimum fraction of groups that agree
+_VERY_SURE = 0.99  # minimum probability for a single line
 
 
 class Languages(NamedTuple):
@@ -193,3 +194,9 @@ def contradicting_language(stated: str, lines: Iterable[str]) -> str | None:
     """Return the language of a text if it is clearly not the stated one, otherwise None."""
     found = identify(lines) if stated else None
     return found if disagrees(stated, found) else None
+
+
+def sure_language(text: str) -> str | None:
+    """Return the language of one text if the identifier is very sure of it, otherwise None."""
+    code, probability = _identifier().classify(text)
+    return base(code) if probability >= _VERY_SURE else None

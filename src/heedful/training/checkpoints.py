@@ -10,9 +10,9 @@ import torch
 
 from heedful.atomic_files import discard, disk_message, free_bytes, holds_only, new_directory, read_at_most
 from heedful.errors import CheckpointError, ConfigError, MachineError, as_sentence, cause
+from heedful.manifest import MANIFEST, MOST_JSON, write_manifest
 from heedful.model.transformer import Transformer
-from heedful.storage.file_names import CHECKPOINT_FILES, MANIFEST, OPTIMIZER, STATE, WEIGHTS
-from heedful.storage.manifest import MOST_JSON, write_manifest
+from heedful.storage.file_names import CHECKPOINT_FILES, OPTIMIZER, STATE, WEIGHTS
 from heedful.storage.model_directory import read_tensors, write_tensors
 from heedful.storage.run_directory import RunDirectory
 from heedful.training.moving_average import PREFIX, MovingAverage

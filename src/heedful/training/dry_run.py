@@ -12,17 +12,16 @@ import torch
 from heedful import recipes
 from heedful.config import ModelConfig, Recipe, TrainingConfig
 from heedful.data.length_buckets import LengthBuckets, shapes
-from heedful.data.store import Store
 from heedful.data.token_budget import bucket_boundaries
 from heedful.devices import cores, pick_device, preserved_torch_state
 from heedful.errors import CorpusError
 from heedful.recipes import Settings
-from heedful.storage.file_names import TRAINING
 from heedful.storage.model_directory import Model
+from heedful.storage.prepared_directory import training_store
 from heedful.storage.run_directory import RunDirectory
 from heedful.storage.tokenizer_files import read_tokenizer
 from heedful.text.tokenizer import Tokenizer
-from heedful.training import autoconfig, hardware, run_setup
+from heedful.training import autoconfig, hardware, prepared_corpus, run_setup
 from heedful.training.autoconfig import CorpusSize
 from heedful.training.display import print_status
 from heedful.training.estimate import ASSUMED_LENGTH, BatchShape, BatchShapes, Estimate, estimate, smaller_batch
@@ -88,6 +87,7 @@ def plan(settings: Settings, out: Path | None, device: torch.device, budget: flo
         return _plan_of_run(RunDirectory(out.absolute()), settings)
     initial_model = run_setup.open_initial_model(settings)
     settings = run_setup.with_initial_model(settings, initial_model)
+    settings = prepared_corpus.completed(settings, initial_model)
     some = autoconfig.choose(settings, CorpusSize(10_000, 200_000), gpu=device.type == "cuda")
     recipes.build(autoconfig.apply(settings, some))  # reports invalid values before any text is read
     left = [(choice.section, choice.key) for choice in some]
@@ -123,7 +123,7 @@ def _plan_of_run(run: RunDirectory, settings: Settings) -> Plan:
     recipe = recipes.build(recipes.merged(recipes.as_settings(old), settings))
     run_setup.require_same(run, old, recipe)
     model = replace(recipe.model, vocab_size=read_tokenizer(run.path).vocab_size)
-    return Plan(recipe, model, Store(run.data / TRAINING).buckets)
+    return Plan(recipe, model, training_store(run.data, recipe.data).buckets)
 
 
 def _plan_of_text(settings: Settings, initial_model: Model | None, device: torch.device, budget: float | None) -> Plan:

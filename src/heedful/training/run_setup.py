@@ -23,14 +23,16 @@ from heedful.formatting import plural
 from heedful.recipes import Settings
 from heedful.storage.file_names import TRAINING, VALIDATION
 from heedful.storage.model_directory import Model
+from heedful.storage.prepared_directory import PreparedDirectory, prepared_text
 from heedful.storage.run_directory import RunDirectory, open_model
 from heedful.storage.tokenizer_files import read_tokenizer, tokenizer_digest, write_tokenizer
+from heedful.storage.verified_stores import record_verified, require_undamaged_stores
 from heedful.text.builtin_corpus import VALIDATION_PAIRS, BuiltinCorpus
 from heedful.text.corpus import Corpus, ParallelText, clean
 from heedful.text.corpus_checks import PairCounter
 from heedful.text.held_out import HeldOut, Remaining
 from heedful.text.tokenizer import SAMPLE, Tokenizer, learn
-from heedful.training import autoconfig, data_checks, time_budget
+from heedful.training import autoconfig, data_checks, prepared_corpus, time_budget
 from heedful.training.autoconfig import Choice, CorpusSize
 from heedful.training.run_plan import Speed, Trial
 
@@ -71,6 +73,7 @@ def begin(
     run.clear_failed_start()
     initial_model = initial_model or open_initial_model(settings)
     settings = with_initial_model(_with_builtin_languages(settings), initial_model)
+    settings = prepared_corpus.completed(settings, initial_model)
     threads = settings.get("training", {}).get("threads", 0) or cores()
     train, valid = corpora(settings)
     train.require_files()
@@ -83,14 +86,14 @@ def begin(
     counter = None
     if not isinstance(train, BuiltinCorpus):
         settings = data_checks.check_text(settings, train, valid, print_status)
-        counter = data_checks.counted_pairs(valid)
-    tokenizer, choice = _tokenizer(settings, initial_model, train, threads, print_status)
+        counter = None if isinstance(train, PreparedDirectory) else data_checks.counted_pairs(valid)
+    tokenizer, choice = choose_tokenizer(settings, initial_model, train, threads, print_status)
     if choice is not None:
         settings = autoconfig.apply(settings, [choice])
     rules = DataConfig(**settings.get("data", {}))
     stores = [
         _store(run, TRAINING, train, tokenizer, rules, threads, print_status, counter),
-        _store(run, VALIDATION, valid, tokenizer, rules, threads, print_status),
+        _store(run, VALIDATION, valid, tokenizer, rules, threads, print_status, prepared=_prepared_digest(train)),
     ]
     size = CorpusSize(len(stores[0]), stores[0].buckets.target_tokens)
     choices = autoconfig.choose_precision(settings, device) + ([] if choice is None else [choice])
@@ -108,6 +111,7 @@ def begin(
     recipe = recipes.build(autoconfig.apply(settings, choices))
     write_tokenizer(run.path, tokenizer)
     write_durably(run.config, recipes.to_toml(recipe).encode())
+    record_verified(run.verified, _store_directories(run, train))
     return Prepared(recipe, tokenizer, stores[0], stores[1], valid, tuple(choices), initial_model, speed)
 
 
@@ -120,6 +124,7 @@ def _require_valid(settings: Settings, device: torch.device) -> None:
 def resume(run: RunDirectory, settings: Settings) -> Prepared:
     """Prepare to resume a run; raise if its text, tokenizer or settings have changed."""
     old = run.recipe()
+    settings = prepared_corpus.completed(settings, None)
     recipe = recipes.build(recipes.merged(recipes.as_settings(old), settings))
     require_same(run, old, recipe)
     tokenizer = read_tokenizer(run.path)
@@ -132,8 +137,9 @@ def resume(run: RunDirectory, settings: Settings) -> Prepared:
             "Omit it, or choose another `--out`."
         )
     train, valid = corpora(recipes.as_settings(recipe))
-    stores = []
-    for name, corpus in ((TRAINING, train), (VALIDATION, valid)):
+    require_undamaged_stores(run.verified, _store_directories(run, train))
+    stores = [train.store] if isinstance(train, PreparedDirectory) else []
+    for name, corpus in ((TRAINING, train), (VALIDATION, valid))[len(stores) :]:
         store = Store(run.data / name)
         for what, digest in _digests(corpus, tokenizer, store.facts).items():
             if store.facts.get(what) != digest:
@@ -142,6 +148,10 @@ def resume(run: RunDirectory, settings: Settings) -> Prepared:
                     f"The {changed} has changed since {run.path} was started. Restore it, or choose another `--out`."
                 )
         stores.append(store)
+    if stores[-1].facts.get("prepared", "") != _prepared_digest(train):
+        raise CheckpointError(
+            f"The prepared corpus has changed since {run.path} was started. Restore it, or choose another `--out`."
+        )
     if recipe != old:
         write_durably(run.config, recipes.to_toml(recipe).encode())
     return Prepared(recipe, tokenizer, stores[0], stores[1], valid)
@@ -152,11 +162,23 @@ def corpora(settings: Settings) -> tuple[ParallelText, ParallelText]:
     data = DataConfig(**settings.get("data", {}))
     if data.builtin:
         return BuiltinCorpus("train", data.builtin_pairs), BuiltinCorpus("valid", VALIDATION_PAIRS)
-    train = Corpus.of(data.source, data.target, "training")
-    if not (data.valid_source or data.valid_target):
+    train = prepared_text(data) or Corpus.of(data.source, data.target, "training")
+    if isinstance(train, Corpus) and not (data.valid_source or data.valid_target):
         held_out = HeldOut(train, data.held_out)
         return Remaining(held_out), held_out
     return train, Corpus.of(data.valid_source, data.valid_target, "validation")
+
+
+def _store_directories(run: RunDirectory, train: ParallelText) -> list[Path]:
+    """Return the directories of a run's tokens, each with a manifest."""
+    own = [run.data / VALIDATION]
+    if isinstance(train, PreparedDirectory):
+        return [*(directory for directory, _ in train.parts()), *own]
+    return [run.data / TRAINING, *own]
+
+
+def _prepared_digest(train: ParallelText) -> str:
+    return train.digest() if isinstance(train, PreparedDirectory) else ""
 
 
 def _print_held_out(valid: HeldOut, train: ParallelText, print_status: PrintStatus) -> None:
@@ -217,7 +239,7 @@ def with_initial_model(settings: Settings, model: Model | None) -> Settings:
     return recipes.merged(inherited, settings)
 
 
-def _tokenizer(
+def choose_tokenizer(
     settings: Settings, initial_model: Model | None, train: ParallelText, threads: int, print_status: PrintStatus
 ) -> tuple[Tokenizer, Choice | None]:
     data = settings.get("data", {})
@@ -263,8 +285,14 @@ def _store(
     threads: int,
     print_status: PrintStatus,
     counter: PairCounter | None = None,
+    prepared: str = "",
 ) -> Store:
+    if isinstance(corpus, PreparedDirectory):
+        print_status(f"{name} text: {plural(len(corpus.store), 'pair')} prepared in {corpus.path}")
+        return corpus.store
     facts = {"stamp": corpus.stamp(), **_digests(corpus, tokenizer)}
+    if prepared:
+        facts["prepared"] = prepared
     pairs = corpus.pairs() if counter is None else counter.through(corpus.pairs())
     store = write_store(run.data / name, pairs, tokenizer, rules, facts, threads)
     print_status(f"{name} text: {store.report}")

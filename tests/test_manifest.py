@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from heedful.errors import CheckpointError, ModelError
-from heedful.storage.manifest import verify_manifest, write_manifest
+from heedful.manifest import verify_manifest, write_manifest
 
 
 @pytest.fixture

@@ -14,7 +14,9 @@ from typing import Any
 from heedful.atomic_files import read_at_most
 from heedful.errors import InputError, cause
 from heedful.formatting import plural
-from heedful.storage.file_names import MANIFEST, VOCABULARY
+
+MANIFEST = "MANIFEST.json"
+VOCABULARY = "vocab.json"  # of an imported Marian model, which may be larger than other JSON files
 
 MOST_JSON = 1_000_000  # bytes; heedful writes no larger JSON file
 _RESTORE = "Copy it again, or restore it from a backup."

@@ -1,0 +1,53 @@
+"""Split a corpus by a hash of its text, so that duplicates meet in one shard and shards need nothing of each other."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+from heedful.atomic_files import holds_only, new_directory
+from heedful.errors import CorpusError
+from heedful.manifest import MANIFEST, verify_manifest, write_manifest
+from heedful.text.cleaning import NumberedPair, near_digest
+from heedful.text.corpus import Pair, ParallelText
+
+_HEAD = struct.Struct("<QII")  # line number, bytes of the source, bytes of the target
+
+
+def partition_file(directory: Path, shard: int) -> Path:
+    return directory / f"{shard:05d}"
+
+
+def write_partition(directory: Path, text: ParallelText, shards: int, wanted: Collection[int]) -> None:
+    """Write the pairs of the wanted shards, in the order of the text. A complete partition is kept."""
+    names = {partition_file(directory, shard).name for shard in wanted}
+    if _is_complete(directory, names):
+        return
+    with new_directory(directory, replaces=lambda old: holds_only(old, names | {MANIFEST})) as unfinished:
+        with ExitStack() as stack:
+            files = {n: stack.enter_context(partition_file(unfinished, n).open("wb")) for n in wanted}
+            for line, pair in enumerate(text.pairs(), start=1):
+                file = files.get(near_digest(pair) % shards)
+                if file is not None:
+                    source, target = (side.encode() for side in pair)
+                    file.write(_HEAD.pack(line, len(source), len(target)) + source + target)
+        write_manifest(unfinished)
+
+
+def _is_complete(directory: Path, names: Collection[str]) -> bool:
+    if not directory.is_dir():
+        return False
+    try:
+        verify_manifest(directory, tuple(names), CorpusError)
+    except CorpusError:
+        return False
+    return True
+
+
+def read_partition(path: Path) -> Iterator[NumberedPair]:
+    with path.open("rb") as file:
+        while head := file.read(_HEAD.size):
+            line, source, target = _HEAD.unpack(head)
+            yield line, Pair(file.read(source).decode(), file.read(target).decode())

@@ -26,8 +26,7 @@ from heedful.model import attention, dropout, embeddings, layers, transformer
 from heedful.model.embeddings import Embedding
 from heedful.model.layers import FeedForward
 from heedful.model.transformer import Memory, Transformer
-from heedful.training import loss
-from heedful.training import trainer as training
+from heedful.training import loss, parallel
 from heedful.training.trainer import Trainer
 
 Patches = tuple[tuple[object, str, object], ...]  # owner, name, replacement
@@ -210,7 +209,7 @@ TRAINING = (
             *initialised(add_output_bias),
             (Embedding, "logits", logits_with_bias),
             (SearchDecoder, "__init__", decoder_with_bias),
-            (training, "batch_loss", loss_by_logits),
+            (parallel, "batch_loss", loss_by_logits),
             (loss, "batch_loss", loss_by_logits),
         ),
     ),

@@ -156,6 +156,7 @@ class TrainingConfig:
     clip_norm: float = 0.0  # maximum gradient norm; 0: no clipping, as in the paper
     precision: str = "auto"  # data type of activations: "auto" (bf16 if supported natively), "fp32", "bf16" or "fp16"
     checkpoint_activations: bool = False  # recompute layers in the backward pass: less memory, same result
+    shard: bool = False  # several processes: divide weights, gradients and optimizer state among them (FSDP2)
     non_finite: str = "stop"  # if the loss or a gradient is not finite: "stop" the run or "skip" the update
     log_every: int = 10  # steps between log lines
     validate_every: int = 1_000  # steps between validations
@@ -185,6 +186,10 @@ class TrainingConfig:
         _one_of(self, "training", "optimizer", ("adam", "muon"))
         _one_of(self, "training", "precision", ("auto", "fp32", "bf16", "fp16"))
         _one_of(self, "training", "non_finite", ("stop", "skip"))
+        _require(
+            not (self.shard and self.precision == "fp16"),
+            'training.shard = true does not support training.precision = "fp16". Use "bf16" or "fp32".',
+        )
         if self.keep == 0:
             object.__setattr__(self, "keep", max(2, self.average))
         _require(

@@ -19,6 +19,7 @@ from heedful.data.batches import Batches
 from heedful.data.store import Store
 from heedful.errors import NonFiniteError
 from heedful.storage.run_directory import RunDirectory
+from heedful.training import parallel
 from heedful.training import trainer as trainer_module
 from heedful.training.checkpoints import read_progress
 from heedful.training.progress import StepResult
@@ -33,7 +34,7 @@ STEPS = (1, 6, 11) if count(1, 2) == 2 else (6,)
 
 def poison(patch: pytest.MonkeyPatch, step: int, where: str, value: float) -> None:
     """In that update the loss is `value`, or one number of one gradient is."""
-    train_step, accumulate, batch_loss = Trainer.train_step, Trainer._accumulate_gradients, trainer_module.batch_loss
+    train_step, accumulate, batch_loss = Trainer.train_step, Trainer._accumulate_gradients, parallel.batch_loss
     now = [0]
 
     def noted(self: Trainer, batches: Any) -> StepResult:
@@ -54,7 +55,7 @@ def poison(patch: pytest.MonkeyPatch, step: int, where: str, value: float) -> No
 
     patch.setattr(Trainer, "train_step", noted)
     if where == "loss":
-        patch.setattr(trainer_module, "batch_loss", poisoned_loss)
+        patch.setattr(parallel, "batch_loss", poisoned_loss)
     else:
         patch.setattr(Trainer, "_accumulate_gradients", poisoned_gradient)
 

@@ -171,7 +171,7 @@ def fail(*_: object) -> None:
     raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 99 bytes.")
 
 
-@pytest.mark.parametrize("where", ["heedful.training.trainer.batch_loss", "heedful.training.run._start"])
+@pytest.mark.parametrize("where", ["heedful.training.parallel.batch_loss", "heedful.training.run._start"])
 @pytest.mark.parametrize("checkpointed", [False, True])
 def test_out_of_memory_suggests_it_unless_enabled(
     where: str, checkpointed: bool, corpus: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

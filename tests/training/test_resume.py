@@ -17,7 +17,7 @@ import safetensors.numpy
 import synthetic_tasks as tasks
 from heedful.errors import CheckpointError, Interrupted, NonFiniteError
 from heedful.storage.run_directory import RunDirectory, open_model
-from heedful.training import trainer as trainer_module
+from heedful.training import parallel
 from heedful.training.checkpoints import read_progress
 from heedful.training.progress import Progress, StepResult
 from heedful.training.run import Run, train
@@ -254,7 +254,7 @@ def test_zero_patience_disables_early_stopping(tiny_run: Path) -> None:
 
 def nan_at(monkeypatch: pytest.MonkeyPatch, *steps: int) -> None:
     """Make the loss of these updates NaN."""
-    original = trainer_module.batch_loss
+    original = parallel.batch_loss
     train_step = Trainer.train_step
 
     def poisoned(self: Trainer, batches: Any) -> StepResult:
@@ -264,7 +264,7 @@ def nan_at(monkeypatch: pytest.MonkeyPatch, *steps: int) -> None:
             sums = original(*arguments)
             return sums._replace(smoothed=sums.smoothed * math.nan) if now in steps else sums
 
-        monkeypatch.setattr(trainer_module, "batch_loss", loss)
+        monkeypatch.setattr(parallel, "batch_loss", loss)
         return train_step(self, batches)
 
     monkeypatch.setattr(Trainer, "train_step", poisoned)

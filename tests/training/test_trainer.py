@@ -385,7 +385,7 @@ def test_out_of_memory_names_the_longest_sentence_and_what_to_lower(
     def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr("heedful.training.trainer.batch_loss", fail)
+    monkeypatch.setattr("heedful.training.parallel.batch_loss", fail)
     batch = batch_of([([5, EOS], [5, EOS]), ([5, 6, 7, EOS], [5, 6, EOS]), ([5, EOS], [5, 6, 7, EOS])], first_line=7)
     with pytest.raises(
         MachineError, match=r"at step 3: 3 pairs, padded to 4 source and 4 target .* line 8 of"
@@ -401,6 +401,6 @@ def test_other_errors_of_a_batch_pass_through(monkeypatch: pytest.MonkeyPatch) -
     def fail(*_: object) -> None:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr("heedful.training.trainer.batch_loss", fail)
+    monkeypatch.setattr("heedful.training.parallel.batch_loss", fail)
     with pytest.raises(RuntimeError, match="a bug"):
         step_at(trainer(), 1, [batch_of(random_pairs(2))])

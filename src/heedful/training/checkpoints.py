@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 
@@ -18,9 +19,18 @@ from heedful.storage.run_directory import RunDirectory
 from heedful.training.moving_average import PREFIX, MovingAverage
 from heedful.training.optimizer import Optimizers, load_state_tensors, state_tensors
 from heedful.training.progress import Progress
+from heedful.training.sharding import gathered_in_main, placed_like
 from heedful.typed_dataclasses import build_dataclass, require_format_version
 
 FORMAT_VERSION = 1  # of state.json
+
+
+class State(NamedTuple):
+    """The tensors of a checkpoint, whole even if each process trains a part of them."""
+
+    weights: dict[str, torch.Tensor]
+    optimizer: dict[str, torch.Tensor]  # optimizer state and moving average
+    has_moving_average: bool
 
 
 def save(
@@ -31,13 +41,30 @@ def save(
     moving_average: MovingAverage | None = None,
 ) -> Path:
     """Write the checkpoint of a step atomically, and return its directory."""
-    final = run.checkpoint(progress.step)
+    return write(run, state_of(model, optimizers, moving_average), progress)
+
+
+def state_of(
+    model: Transformer, optimizers: Optimizers, moving_average: MovingAverage | None = None, is_main: bool = True
+) -> State:
+    """Return the tensors of a checkpoint. If they are sharded, every process must call this; the main one gets them."""
     average = {} if moving_average is None else moving_average.state_tensors()
-    needed = bytes_per_parameter(bool(average)) * model.parameter_count()
+    return State(
+        gathered_in_main(model.state_dict(), is_main),
+        gathered_in_main({**state_tensors(model, optimizers), **average}, is_main),
+        has_moving_average=bool(average),
+    )
+
+
+def write(run: RunDirectory, tensors: State, progress: Progress) -> Path:
+    """Write the checkpoint of a step atomically, and return its directory."""
+    final = run.checkpoint(progress.step)
+    parameters = sum(tensor.numel() for tensor in tensors.weights.values())
+    needed = bytes_per_parameter(tensors.has_moving_average) * parameters
     require_space(final, needed)
     with new_directory(final, needed, _is_checkpoint) as unfinished:
-        write_tensors(unfinished / WEIGHTS, model.state_dict())
-        write_tensors(unfinished / OPTIMIZER, {**state_tensors(model, optimizers), **average})
+        write_tensors(unfinished / WEIGHTS, tensors.weights)
+        write_tensors(unfinished / OPTIMIZER, tensors.optimizer)
         state = {"format_version": FORMAT_VERSION, **asdict(progress)}
         (unfinished / STATE).write_text(json.dumps(state, indent=1), encoding="utf-8")
         about = {"precision": progress.facts["precision"]} if "precision" in progress.facts else {}
@@ -64,7 +91,7 @@ def load(
     state = read_tensors(directory / OPTIMIZER, CheckpointError)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            parameter.copy_(_require_tensor(weights, name, parameter, directory))
+            parameter.copy_(placed_like(_require_tensor(weights, name, parameter, directory), parameter))
     if progress.step > progress.skipped:  # before the first update there is no state
         try:
             if moving_average is not None:

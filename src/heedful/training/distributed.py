@@ -1,33 +1,44 @@
-"""Data parallel training: several processes, one per GPU, each with its share of every update's batches.
+"""Distributed training: several processes, one per GPU, each with its share of every update's batches.
 
 torchrun --nproc-per-node 4 -m heedful train RECIPE.toml
 
-The gradients are summed over all processes, then each makes the same update. The weights equal those of one process
-with the same `training.accumulate`, up to the order of summation. Only rank 0 reads text, validates, writes and prints.
+Each process computes its batches, the gradients are averaged (training/parallel.py), and all make the same update. The
+weights equal those of one process with the same `training.accumulate`, up to the order of summation. Only rank 0 reads
+text, validates, writes and prints.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 
 import torch
 import torch.distributed as dist
-from torch import Tensor
+from torch.distributed.distributed_c10d import PrefixStore, Store
+from torch.distributed.rendezvous import rendezvous
 
 from heedful.errors import ConfigError, MachineError, UsageError
+from heedful.training.main_first import Heartbeat, wait_for_main
 
-_TIMEOUT = timedelta(hours=24)  # the others wait while rank 0 prepares the corpus or validates
+TIMEOUT = timedelta(minutes=10)  # of a collective; no process computes for that long between two of them
+# The words of gloo, NCCL and the store for a peer that is gone. They raise plain RuntimeErrors.
+_COMMUNICATION = re.compile(r"gloo|nccl|connection|socket|timed out|timeout|store|peer", re.IGNORECASE)
 
 
 class ProcessGroup:
     """The processes of a run, as seen by one of them. The default is a single process."""
 
-    def __init__(self, rank: int = 0, world_size: int = 1, device: torch.device | None = None) -> None:
+    def __init__(
+        self, rank: int = 0, world_size: int = 1, device: torch.device | None = None, store: Store | None = None
+    ) -> None:
+        """Describe one process. `store` is the one that the processes have met in; one process needs none."""
         self.rank, self.world_size = rank, world_size
         self.device = device or torch.device("cpu")
+        self._store = store
+        self._works = 0  # of the main process that the others have waited for
 
     @property
     def is_main(self) -> bool:
@@ -46,25 +57,30 @@ class ProcessGroup:
                 f"Use a multiple of {self.world_size}, or start a different number of processes."
             )
 
-    def all_reduce_gradients(self, parameters: Iterable[Tensor]) -> None:
-        """Sum each gradient over all processes, in place."""
-        if self.world_size == 1:
+    @contextmanager
+    def main_first(self, work: str) -> Iterator[None]:
+        """Run the block in the main process while the others wait, then in the others.
+
+        `work` names it for error messages, as in "validating". It may take longer than the timeout of a collective.
+        """
+        if self._store is None:
+            yield
             return
-        gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
-        flat = torch.cat([gradient.reshape(-1) for gradient in gradients])
-        with _communication():
-            dist.all_reduce(flat)
-        start = 0
-        for gradient in gradients:
-            gradient.copy_(flat[start : start + gradient.numel()].view_as(gradient))
-            start += gradient.numel()
+        self._works += 1
+        key = f"main/{self._works}"
+        if self.is_main:
+            with Heartbeat(self._store, key):
+                yield
+        else:
+            wait_for_main(self._store, key, work, TIMEOUT.total_seconds())
+            yield
 
     def all_reduce_sum(self, *values: float) -> list[float]:
         """Return the sum of each value over all processes."""
         if self.world_size == 1:
             return list(values)
-        total = torch.tensor(values, dtype=torch.float64, device=self.device)
-        with _communication():
+        total = torch.tensor(values, dtype=torch.float64)
+        with communication_errors():
             dist.all_reduce(total)
         return [float(value) for value in total]
 
@@ -72,8 +88,8 @@ class ProcessGroup:
         """Return the largest value of all processes."""
         if self.world_size == 1:
             return value
-        one = torch.tensor(value, device=self.device)
-        with _communication():
+        one = torch.tensor(value)
+        with communication_errors():
             dist.all_reduce(one, dist.ReduceOp.MAX)
         return int(one)
 
@@ -81,8 +97,8 @@ class ProcessGroup:
         """Return the values of rank 0."""
         if self.world_size == 1:
             return list(values)
-        received = torch.tensor(values, dtype=torch.float64, device=self.device)
-        with _communication():
+        received = torch.tensor(values, dtype=torch.float64)
+        with communication_errors():
             dist.broadcast(received, 0)
         return [float(value) for value in received]
 
@@ -114,20 +130,26 @@ def process_group(device: torch.device) -> Iterator[ProcessGroup]:
     if device.type == "cuda":
         device = torch.device("cuda", int(given["LOCAL_RANK"]))
         torch.cuda.set_device(device)
-    with _communication():
-        dist.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=_TIMEOUT)
+    with communication_errors():
+        store, rank, world_size = next(rendezvous("env://", timeout=TIMEOUT))
+        # Scalars stay on the CPU, so that exchanging them does not wait for the GPU.
+        backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
+        dist.init_process_group(backend, store=store, rank=rank, world_size=world_size, timeout=TIMEOUT)
     try:
-        yield ProcessGroup(dist.get_rank(), world_size, device)
+        yield ProcessGroup(rank, world_size, device, PrefixStore("heedful", store))
     finally:
         dist.destroy_process_group()
 
 
 @contextmanager
-def _communication() -> Iterator[None]:
+def communication_errors() -> Iterator[None]:
+    """Turn the errors of a lost connection into a MachineError."""
     try:
         yield
     except (RuntimeError, ValueError) as error:
         reason = next(iter(str(error).splitlines()), type(error).__name__)
+        if not (isinstance(error, dist.DistError) or _COMMUNICATION.search(reason)):
+            raise
         raise MachineError(
             f"Lost the connection to another process of this run ({reason}). "
             "The checkpoints are intact: run the same command to continue."

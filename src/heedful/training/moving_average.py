@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from heedful.model.transformer import Transformer
+from heedful.training.sharding import placed_like
 
 PREFIX = "ema."  # of its tensors in optimizer.safetensors
 
@@ -67,4 +68,4 @@ def _required(tensors: Mapping[str, Tensor], name: str, like: Tensor) -> Tensor:
     if tensor is None or tensor.shape != like.shape:
         found = "missing" if tensor is None else f"of shape {tuple(tensor.shape)}"
         raise ValueError(f"{name} is {found}, expected {tuple(like.shape)}")
-    return tensor.to(like.device)
+    return placed_like(tensor, like)

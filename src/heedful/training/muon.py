@@ -16,6 +16,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from heedful.training.sharding import gathered_rows, local, placed_like
+
 _MOMENTUM = 0.95
 # The typical root mean square of Adam's updates, so that the same learning rates work (Liu et al. 2025).
 _UPDATE_RMS = 0.2
@@ -50,15 +52,17 @@ class Muon(torch.optim.Optimizer):
 
     def _update(self, matrices: list[Tensor], lr: float) -> None:
         """Update matrices of one shape, stacked: one batched product for many small matrices."""
-        gradients_NRC = torch.stack([matrix.grad for matrix in matrices if matrix.grad is not None])
-        buffers = [self._momentum_buffer(matrix) for matrix in matrices]
+        gradients_NRC = torch.stack([local(matrix.grad) for matrix in matrices if matrix.grad is not None])
+        buffers = [local(self._momentum_buffer(matrix)) for matrix in matrices]
         for buffer, gradient_RC in zip(buffers, gradients_NRC, strict=True):
             buffer.lerp_(gradient_RC, 1 - _MOMENTUM)
-        ahead_NRC = gradients_NRC.lerp(torch.stack(buffers), _MOMENTUM)
-        updates_NRC = orthogonalize(ahead_NRC.to(self._dtype))
+        ahead_NRC = gradients_NRC.lerp(torch.stack(buffers), _MOMENTUM).to(self._dtype)
+        # Sharded matrices are gathered: their rows must be orthogonalised together.
+        updates_NRC = orthogonalize(gathered_rows(ahead_NRC, matrices[0]))
         scale = _UPDATE_RMS * max(matrices[0].shape) ** 0.5
         for matrix, update_RC in zip(matrices, updates_NRC, strict=True):
-            matrix.sub_(update_RC.to(matrix.dtype), alpha=lr * scale)
+            part_RC = local(placed_like(update_RC.to(matrix.dtype), matrix))
+            local(matrix).sub_(part_RC, alpha=lr * scale)
 
     def _momentum_buffer(self, matrix: Tensor) -> Tensor:
         state: dict[str, Any] = self.state[matrix]

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from heedful.model.transformer import Transformer
 from heedful.training.muon import Muon
+from heedful.training.sharding import placed_like
 
 BETAS, EPSILON = (0.9, 0.98), 1e-9  # section 5.3
 
@@ -57,7 +58,7 @@ def load_state_tensors(model: Transformer, optimizers: Optimizers, tensors: Mapp
         for name, parameter in parameters.items():
             if id(parameter) in own:
                 optimizer.state[parameter] = {
-                    key: _taken(left, f"{key}.{name}", shape).to(parameter.device)
+                    key: _placed(_taken(left, f"{key}.{name}", shape), parameter)
                     for key, shape in _state_shapes(optimizer, parameter).items()
                 }
     if left:
@@ -68,6 +69,11 @@ def _state_shapes(optimizer: torch.optim.Optimizer, parameter: Tensor) -> dict[s
     if isinstance(optimizer, Muon):
         return {"momentum_buffer": parameter.shape}
     return {"step": torch.Size(), "exp_avg": parameter.shape, "exp_avg_sq": parameter.shape}
+
+
+def _placed(tensor: Tensor, parameter: Tensor) -> Tensor:
+    """Return a moment on the parameter's device, or the part of it that belongs to this process."""
+    return placed_like(tensor, parameter) if tensor.shape == parameter.shape else tensor.to(parameter.device)
 
 
 def _taken(tensors: dict[str, Tensor], name: str, shape: torch.Size) -> Tensor:

@@ -39,6 +39,7 @@ from heedful.training.run_plan import Trial
 from heedful.training.run_setup import Prepared
 from heedful.training.run_writer import RunWriter
 from heedful.training.schedule import dropout_share
+from heedful.training.sharding import load_whole
 from heedful.training.time_budget import parse_duration
 from heedful.training.trainer import Trainer
 from heedful.training.validation import Validation
@@ -144,9 +145,13 @@ def _train(run: RunDirectory, settings: Settings, processes: ProcessGroup, secon
 
 def _prepare(run: RunDirectory, settings: Settings, processes: ProcessGroup, seconds: float | None) -> Prepared:
     """Read the text and clean up in the main process; the other processes then read what it wrote."""
-    if not processes.is_main:
-        processes.barrier()
-        return run_setup.resume(run, settings)
+    with processes.main_first("preparing the text"):
+        if not processes.is_main:
+            return run_setup.resume(run, settings)
+        return _prepare_in_main(run, settings, processes, seconds)
+
+
+def _prepare_in_main(run: RunDirectory, settings: Settings, processes: ProcessGroup, seconds: float | None) -> Prepared:
     if run.config.is_file():
         if seconds is not None:
             print_status(ignored_budget(run.path))
@@ -160,7 +165,6 @@ def _prepare(run: RunDirectory, settings: Settings, processes: ProcessGroup, sec
         run.checkpoints.mkdir(exist_ok=True)
         clear_unfinished(run.checkpoints)
         clear_unfinished(run.path)
-    processes.barrier()
     return prepared
 
 
@@ -210,7 +214,9 @@ def _restore(run: RunDirectory, prepared: Prepared, processes: ProcessGroup) -> 
     training = prepared.recipe.training
     torch.manual_seed(training.seed)
     model = Transformer(replace(prepared.recipe.model, vocab_size=prepared.tokenizer.vocab_size))
-    trainer = Trainer(model.to(processes.device), training, processes)
+    if not training.shard:  # a sharded model moves to the device layer by layer
+        model.to(processes.device)
+    trainer = Trainer(model, training, processes)
     newest = run.valid_steps(1)
     if not newest and run.steps():
         raise CheckpointError(
@@ -222,7 +228,7 @@ def _restore(run: RunDirectory, prepared: Prepared, processes: ProcessGroup) -> 
             trainer.scaler.load_state_dict(trainer.progress.loss_scale)
     elif training.init:
         initial = prepared.initial_model or open_model(Path(training.init))
-        model.load_state_dict(initial.transformer.state_dict())
+        load_whole(dict(model.named_parameters()), initial.transformer.state_dict())
     _update_facts(trainer.progress, processes, training.precision)
     if newest and not trainer.progress.is_finished(training):
         step = trainer.progress.step

@@ -36,7 +36,7 @@ from heedful.training import autoconfig, data_checks, prepared_corpus, time_budg
 from heedful.training.autoconfig import Choice, CorpusSize
 from heedful.training.run_plan import Speed, Trial
 
-MAY_CHANGE = ("steps", "patience", "keep", "validate_every", "log_every")
+MAY_CHANGE = ("steps", "patience", "keep", "validate_every", "log_every", "shard")
 
 PrintStatus = Callable[[str], None]
 

@@ -7,14 +7,11 @@ from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
 
 from heedful.config import Recipe
-from heedful.model.transformer import Transformer
 from heedful.storage.model_directory import Model, write_model
 from heedful.storage.run_directory import RunDirectory
 from heedful.training import checkpoints, final_model
 from heedful.training.display import Display, Report, Sample
 from heedful.training.loss import perplexity
-from heedful.training.moving_average import MovingAverage
-from heedful.training.optimizer import Optimizers
 from heedful.training.progress import Progress, StepResult
 from heedful.training.run_log import RunLog
 from heedful.training.validation import Scores, Validation
@@ -92,9 +89,7 @@ class RunWriter:
             history = {"steps": step, "precision": precision, "valid_bleu": scores.bleu, "valid_nll": scores.nll}
             write_model(self.run.best, replace(model, history=history))
 
-    def save_checkpoint(
-        self, model: Transformer, optimizers: Optimizers, progress: Progress, moving_average: MovingAverage
-    ) -> None:
+    def save_checkpoint(self, state: checkpoints.State, progress: Progress) -> None:
         """Write a checkpoint of the current step, and remove checkpoints that are no longer needed."""
         if self.log is None:
             return
@@ -102,7 +97,7 @@ class RunWriter:
             # Log first, then take the size: a run that resumes from this checkpoint has the entry in its log.
             self.log.write(progress.step, "save")
             progress.log_bytes = self.log.length()
-            checkpoints.save(self.run, model, optimizers, progress, moving_average)
+            checkpoints.write(self.run, state, progress)
             training = self.recipe.training
             checkpoints.prune(self.run, training.keep, training.save_every, newest=progress.step)
 

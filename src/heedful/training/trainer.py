@@ -14,18 +14,19 @@ from heedful.config import TrainingConfig
 from heedful.data.batches import Batch, Batches
 from heedful.errors import NonFiniteError
 from heedful.model.transformer import Transformer
-from heedful.training.consistency import consistent_loss
+from heedful.training import checkpoints
 from heedful.training.display import Report, Sample
-from heedful.training.distributed import ProcessGroup
+from heedful.training.distributed import ProcessGroup, communication_errors
 from heedful.training.dropout_schedule import seed_dropout, set_dropout
-from heedful.training.loss import Loss, batch_loss
 from heedful.training.memory_errors import batch_memory_errors
 from heedful.training.moving_average import MovingAverage
 from heedful.training.optimizer import make_optimizers
+from heedful.training.parallel import ParallelLoss
 from heedful.training.precision import activation_dtype, make_scaler
 from heedful.training.progress import Progress, StepResult
 from heedful.training.run_writer import RunWriter
 from heedful.training.schedule import cooldown, learning_rate
+from heedful.training.sharding import gathered, gathered_in_main
 from heedful.training.signals import StopRequest
 from heedful.training.validation import Scores, Validation
 
@@ -50,12 +51,19 @@ class Trainer:
         self.config = config
         self.processes = processes or ProcessGroup()
         self.progress = progress or Progress()
-        self.device = next(model.parameters()).device
+        device = self.processes.device if self.is_sharded else next(model.parameters()).device
         model.checkpoint_activations = config.checkpoint_activations
-        model.embedding.training_dtype = activation_dtype(config.precision, self.device)
+        model.embedding.training_dtype = activation_dtype(config.precision, device)
+        self.parallel_loss = ParallelLoss(model, config, self.processes)
+        self.device = device
         self.optimizers = make_optimizers(model, config.optimizer)
         self.scaler = make_scaler(self.device, config.precision)
         self.moving_average = MovingAverage(config.ema_decay)
+
+    @property
+    def is_sharded(self) -> bool:
+        """Return whether each process holds only a part of the weights."""
+        return self.config.shard and self.processes.world_size > 1
 
     def train(self, batches: Batches, validation: Validation, writer: RunWriter) -> int | None:
         """Train until the last step, early stopping or a signal, and save.
@@ -80,8 +88,8 @@ class Trainer:
                 signal_number = self.processes.all_reduce_max(stop.signal_number or 0)
             if saved_step != self.progress.step:
                 self._save(writer)
-            writer.save_final_model(self.progress.step, validation, is_interrupted=bool(signal_number))
-            self.processes.barrier()
+            with self.processes.main_first("writing the final model"):
+                writer.save_final_model(self.progress.step, validation, is_interrupted=bool(signal_number))
         return signal_number or None
 
     def train_step(self, batches: Iterable[Batch]) -> StepResult:
@@ -94,7 +102,6 @@ class Trainer:
         rate = self._set_learning_rate(step)
         set_dropout(self.model, self.config, step)
         loss, nll = self.processes.all_reduce_sum(*self._accumulate_gradients(step, batches, tokens))
-        self.processes.all_reduce_gradients(self.model.parameters())
         for optimizer in self.optimizers:
             self.scaler.unscale_(optimizer)
         norm = self._clip_gradients()
@@ -137,26 +144,28 @@ class Trainer:
     def _accumulate_gradients(self, step: int, batches: list[Batch], tokens: int) -> tuple[float, float]:
         """Add up the gradients of the batches' losses, divided by `tokens`; return the smoothed loss and the nll."""
         self.model.train()
-        loss = nll = 0.0
+        sums = []
         for number, batch in enumerate(batches):
             seed_dropout(self.config.seed, step, self.processes.rank + number * self.processes.world_size)
-            with batch_memory_errors(batch, step, self.config.checkpoint_activations):
-                sums = self._loss(batch.to(self.device))
-                scaled: Tensor = self.scaler.scale(sums.smoothed / tokens)
+            is_last = number == len(batches) - 1
+            with (
+                self.parallel_loss.accumulation(is_last),
+                batch_memory_errors(batch, step, self.config.checkpoint_activations),
+            ):
+                loss = self.parallel_loss(batch.to(self.device))
+                scaled: Tensor = self.scaler.scale(self.parallel_loss.share(loss.smoothed, tokens))
                 scaled.backward()  # type: ignore[no-untyped-call]
-            loss += sums.smoothed.item() / tokens
-            nll += sums.nll.item() / tokens
-        return loss, nll
-
-    def _loss(self, batch: Batch) -> Loss:
-        if self.config.consistency:
-            return consistent_loss(self.model, batch, self.config)
-        return batch_loss(self.model, batch, self.config.label_smoothing)
+            sums.append(torch.stack([loss.smoothed.detach(), loss.nll]))
+        # Read once per step: each read waits for the GPU.
+        smoothed, nll = zip(*torch.stack(sums).tolist(), strict=True)
+        return sum(one / tokens for one in smoothed), sum(one / tokens for one in nll)
 
     def _clip_gradients(self) -> float:
         """Clip the gradient to `training.clip_norm`, and return its norm before clipping."""
         max_norm = self.config.clip_norm or math.inf
-        return float(torch.nn.utils.clip_grad_norm_(self.model.parameters(), max_norm))
+        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), max_norm)
+        with communication_errors():
+            return float(gathered(norm))
 
     def _zero_gradients(self) -> None:
         for optimizer in self.optimizers:
@@ -171,25 +180,43 @@ class Trainer:
         self.progress.window = {}
 
     def _validate(self, validation: Validation, writer: RunWriter) -> None:
+        model = self._whole_model()
         with writer.phase("validating") as report:
-            scores, samples = self._scores(validation, report)
+            scores, samples = self._scores(model, validation, report)
             is_best = self.progress.record_validation(scores.bleu, scores.nll)
             writer.log_validation(self.progress.step, scores)
             if is_best:
-                writer.save_best(self.progress.step, scores, validation.bundle(self.model))
+                writer.save_best(self.progress.step, scores, validation.bundle(model))
         writer.show_validation(self.progress.step, scores, is_best, samples)
 
-    def _scores(self, validation: Validation, report: Report) -> tuple[Scores, list[Sample]]:
+    def _scores(self, model: Transformer, validation: Validation, report: Report) -> tuple[Scores, list[Sample]]:
         """Validate in the main process, and return its scores in every process: they must all stop at the same step."""
+        scores = Scores(*[0.0] * len(fields(Scores)))
+        samples: list[Sample] = []
+        with self.processes.main_first("validating"):
+            if self.processes.is_main:
+                scores, samples = validation.run(model, self.config.batch_tokens, self.config.label_smoothing, report)
+        return Scores(*self.processes.broadcast(*astuple(scores))), samples
+
+    def _whole_model(self) -> Transformer:
+        """Return the model; if it is sharded, a copy with all weights in the main process."""
+        if not self.is_sharded:
+            return self.model
+        with communication_errors():
+            weights = gathered_in_main(self.model.state_dict(), self.processes.is_main)
         if not self.processes.is_main:
-            return Scores(*self.processes.broadcast(*[0.0] * len(fields(Scores)))), []
-        scores, samples = validation.run(self.model, self.config.batch_tokens, self.config.label_smoothing, report)
-        self.processes.broadcast(*astuple(scores))
-        return scores, samples
+            return self.model
+        with torch.device("meta"):
+            model = Transformer(self.model.config)
+        model.load_state_dict(weights, assign=True)
+        return model.to(self.device)
 
     def _save(self, writer: RunWriter) -> None:
         self.progress.loss_scale = self.scaler.state_dict()
-        writer.save_checkpoint(self.model, self.optimizers, self.progress, self.moving_average)
+        with communication_errors():
+            state = checkpoints.state_of(self.model, self.optimizers, self.moving_average, self.processes.is_main)
+        with self.processes.main_first("saving"):
+            writer.save_checkpoint(state, self.progress)
 
 
 def _non_finite_message(step: int, batches: list[Batch], loss: float, norm: float) -> str:

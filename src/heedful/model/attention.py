@@ -18,7 +18,8 @@ from heedful.model.mixed_precision_layers import Linear
 
 # Up to this T × S the plain formula beats the block-wise kernels on a CPU (docs/results/experiments.md).
 _LONGEST_PLAIN, _LONGEST_PLAIN_BF16 = 96 * 96, 256 * 256
-_SHORTEST_ROW = 16  # float32 numbers in an AVX-512 register
+SHORTEST_ROW = 16  # float32 numbers in an AVX-512 register
+_LONGEST_FLOAT32_ROW = 64
 
 
 class KeysValues(NamedTuple):
@@ -43,15 +44,21 @@ def plain_attention(
 
 
 def softmax(scores: Tensor) -> Tensor:
-    """Return the softmax of the last axis, computed in float32 unless the scores are more precise.
+    """Return the softmax of the last axis; up to 64 columns it is computed in float32 or better.
 
-    On a CPU torch is five times slower for rows shorter than a vector register, so those are padded with -inf.
+    There torch's kernel for bf16 is up to five times slower on a CPU. It is also slow for rows shorter than a vector
+    register in any type, so those are padded with -inf. Longer rows keep their type, which saves memory.
     """
-    S = scores.shape[-1]
-    precise = scores.float() if scores.dtype.itemsize < 4 else scores
-    if S < _SHORTEST_ROW and scores.device.type == "cpu":
-        precise = F.pad(precise, (0, _SHORTEST_ROW - S), value=-math.inf)
-    return precise.softmax(dim=-1)[..., :S].to(scores.dtype)
+    S, dtype = scores.shape[-1], scores.dtype
+    scores = scores.float() if in_float32(S, dtype) else scores
+    if S < SHORTEST_ROW and scores.device.type == "cpu":
+        scores = F.pad(scores, (0, SHORTEST_ROW - S), value=-math.inf)
+    return scores.softmax(dim=-1)[..., :S].to(dtype)
+
+
+def in_float32(columns: int, dtype: torch.dtype) -> bool:
+    """Return whether `softmax` converts rows of this many columns."""
+    return dtype.itemsize < 4 and columns <= _LONGEST_FLOAT32_ROW
 
 
 def fast_attention(

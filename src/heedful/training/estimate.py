@@ -18,7 +18,7 @@ import torch
 
 from heedful import presets
 from heedful.config import ModelConfig, Recipe, TrainingConfig
-from heedful.model.attention import longest_plain
+from heedful.model.attention import SHORTEST_ROW, in_float32, longest_plain
 from heedful.model.complexity import orthogonalisation_flops, training_flops
 from heedful.model.transformer import Transformer
 from heedful.training.consistency import CHUNK, consistency_flops
@@ -239,7 +239,8 @@ def _attention_bytes(config: ModelConfig, B: int, T: int, S: int, dtype: torch.d
         joined = width * T * h * config.d_v if config.d_k != config.d_v else 0
         return B * (width * h * widest * (2 * T + 2 * S) + joined + 4 * h * T)
     keys, values = h * config.d_k, h * config.d_v
-    weight = width if not dropout else 2 * width + 1 if held >= T * S else 12  # torch's fallback for dropout
+    softmax = 4 * max(S, SHORTEST_ROW) // S if in_float32(S, dtype) else 0  # kept beside the converted weights
+    weight = softmax + width if not dropout else softmax + 2 * width + 1 if held >= T * S else 12  # torch's fallback
     weights = h * T * S * weight
     return B * (width * (T * (keys + values) + S * (keys + values)) + weights)
 

@@ -214,7 +214,7 @@ def test_text_of_a_translation(published: tuple[Path, Any], imported: Model) -> 
 def test_settings_of_the_directory(imported: Model) -> None:
     assert (imported.text.source_language, imported.text.target_language) == ("en", "de")
     assert (imported.text.max_length, imported.decoding.beam) == (512, 6)
-    assert (imported.decoding.power_alpha, round(imported.decoding.alpha, 3)) == (1.0, 1.333)
+    assert (imported.decoding.power_alpha, imported.decoding.alpha) == (1.0, 1.333)
     config = imported.transformer.config
     assert (config.activation, config.tied_embeddings, config.output_bias) == ("swish", "all", True)
 
@@ -235,6 +235,14 @@ def test_language_token_goes_to_every_sentence(imported: Model) -> None:
     assert [segment.text for segment in segmented.segments] == ["The house is old.", "The dog sleeps."]
     assert [segment.start for segment in segmented.segments] == [10, 28]
     assert translator.segment("The house is old.").segments[0].ids[0] != token
+
+
+def test_space_after_a_language_token_is_not_translated(imported: Model) -> None:
+    translator = Translator(imported)
+    found = translator.translate(">>deu<< The house is old.", beam=1).text
+    assert found
+    assert found == found.strip()
+    assert found == translator.translate(">>deu<<The house is old.", beam=1).text
 
 
 def test_unknown_language_token_is_text(published: tuple[Path, Any], imported: Model) -> None:

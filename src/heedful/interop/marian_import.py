@@ -273,6 +273,7 @@ def _marian_settings(content: Mapping[str, Any], directory: Path) -> dict[str, A
         "decoding": {
             "beam": search.get("num_beams", DecodingConfig.beam),
             "power_alpha": power_alpha,
-            "alpha": power_alpha * DecodingConfig.alpha / DecodingConfig.power_alpha,  # as strong, at usual lengths
+            # As strong, at usual lengths.
+            "alpha": round(power_alpha * DecodingConfig.alpha / DecodingConfig.power_alpha, 3),
         },
     }

@@ -47,7 +47,7 @@ class MarianTokenizer(Tokenizer):
         """
         code, end, rest = text.lstrip().partition(_PREFIX_END)
         if code.startswith(_PREFIX) and f"{code}{end}" in self.vocabulary:
-            return f"{code}{end}", rest
+            return f"{code}{end}", rest.lstrip(" ")  # the translation has no space there either
         return "", text
 
     def encode(self, text: str) -> list[int]:

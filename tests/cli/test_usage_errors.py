@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from heedful.cli.main import main
 from heedful.cli.parser import build_parser
 from synthetic_tasks import Program
 
@@ -424,3 +425,26 @@ def test_help_lists_every_command(heedful: Program) -> None:
     assert outcome.err == ""
     for command in COMMANDS:
         assert f"  {command} " in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        (["demo", "--out", ""], "--out"),
+        (["train", "--source", "a.en", "--target", "a.de", "--out", ""], "--out"),
+        (["train", "--source", "", "--target", "a.de", "--out", "run"], "--source"),
+        (["train", ""], "RECIPE.toml"),
+        (["translate", ""], "MODEL"),
+        (["translate", "model", "--output", ""], "--output"),
+        (["export", "model", "--to", "marian", "--out", ""], "--out"),
+        (["serve", "model", ""], "MODEL"),
+        (["info", ""], "PATH"),
+    ],
+)
+def test_an_empty_path_is_not_the_current_directory(
+    arguments: list[str], name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == 2
+    assert capsys.readouterr() == ("", f'heedful: {name} is empty (""). Pass a value.\n')
+    assert not list(tmp_path.iterdir())

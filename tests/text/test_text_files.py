@@ -89,6 +89,10 @@ def test_bytes_are_lines_or_an_error_with_the_right_number(raw):
             got.append(line)
         wrong = None
     except CorpusError as error:
+        if "carriage returns" in str(error):
+            assert b"\n" not in raw
+            assert b"\r" in raw.rstrip(b"\r")
+            return
         wrong = int(re.match(r"t:(\d+): not UTF-8", str(error)).group(1))
     for number, line in enumerate(expected, start=1):
         if number == wrong:
@@ -278,3 +282,10 @@ def test_one_line_is_one_line(text):
     assert not {"\n", "\r"} & set(line)
     assert all(now in (before, " ") for before, now in zip(text, line, strict=True))
     assert one_line(line) == line
+
+
+@pytest.mark.parametrize("name", ["old.txt", "old.txt.gz"])
+def test_carriage_returns_alone_do_not_make_one_long_line(name, write_text):
+    path = write_text(name, b"one\rtwo\rthree\r")
+    with pytest.raises(CorpusError, match=re.escape(f"{path} has carriage returns and no newlines")):
+        list(read_lines(path))

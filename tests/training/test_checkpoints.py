@@ -224,3 +224,15 @@ def test_too_little_space_is_said_before_writing(run: RunDirectory, monkeypatch:
     with pytest.raises(MachineError):
         save(run, *trained(1), Progress(step=4))
     assert not run.checkpoints.exists()
+
+
+def test_stored_checkpoints_need_no_more_space(run: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoints, "free_bytes", lambda _: 2_000)
+    with pytest.raises(MachineError, match="5,000 bytes needed"):
+        checkpoints.require_space_for_all(run, 1_000, keep=4)
+    for step in (1, 2, 3):
+        run.checkpoint(step).mkdir(parents=True)
+    checkpoints.require_space_for_all(run, 1_000, keep=4)
+    monkeypatch.setattr(checkpoints, "free_bytes", lambda _: 999)
+    with pytest.raises(MachineError, match="1,000 bytes needed"):
+        checkpoints.require_space_for_all(run, 1_000, keep=1)

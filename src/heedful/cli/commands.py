@@ -30,7 +30,16 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         if parsed.command == "train" and not hint:
             hint = f" Pass text files as `--source {parsed.recipe} --target {unknown[0]}`."
         raise UsageError(f'Unknown argument "{unknown[0]}".{hint} Run `heedful {parsed.command} --help`.')
+    _require_no_empty_values(parsed, parsers[parsed.command].declared)
     return parsed
+
+
+def _require_no_empty_values(parsed: argparse.Namespace, actions: Sequence[argparse.Action]) -> None:
+    """Raise for "", often an unset shell variable. As a path it would mean the current directory."""
+    for action in actions:
+        given = getattr(parsed, action.dest, None)
+        if action.metavar != "TEXT" and "" in (given if isinstance(given, list) else [given]):
+            raise UsageError(f'{"".join(action.option_strings) or action.metavar} is empty (""). Pass a value.')
 
 
 def _require_equals_sign(arguments: Sequence[str]) -> None:

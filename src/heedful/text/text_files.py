@@ -63,6 +63,7 @@ def decode_lines(stream: Readable, name: str, path: Path | None = None) -> Itera
         if number == 1:
             _refuse_gzip(raw, name, path)
             _refuse_wide(raw, name, path)
+            _refuse_carriage_returns(raw, name)
             raw = raw.removeprefix(_BOM)
         yield _decoded(raw, name, number)
 
@@ -91,6 +92,15 @@ def _refuse_wide(start: bytes, name: str, path: Path | None) -> None:
     elif path is not None:
         convert = f"{convert} {quote(str(path))} > {quote(str(path.with_suffix(f'.utf8{path.suffix}')))}"
     raise CorpusError(f"{name} is {encoding[:6]}, not UTF-8. Convert it: {convert}")
+
+
+def _refuse_carriage_returns(start: bytes, name: str) -> None:
+    """Raise if carriage returns end the lines, as on the first Macintosh: the whole file would be one line."""
+    if not start.endswith(b"\n") and b"\r" in start.rstrip(b"\r"):
+        raise CorpusError(
+            f"{name} has carriage returns and no newlines, so it would be a single line. "
+            "Convert it: tr '\\r' '\\n' < OLD > NEW"
+        )
 
 
 def _wide_encoding(start: bytes) -> str | None:

@@ -150,6 +150,11 @@ def require_space(path: Path, needed: int) -> None:
         raise MachineError(disk_message(path, "not enough space", needed))
 
 
+def require_space_for_all(run: RunDirectory, size: int, keep: int) -> None:
+    """Raise MachineError if `keep` checkpoints and the next one do not fit. Those of a resumed run exist already."""
+    require_space(run.checkpoints, size * max(1, keep + 1 - len(run.steps())))
+
+
 def _require_tensor(tensors: dict[str, torch.Tensor], name: str, like: torch.Tensor, directory: Path) -> torch.Tensor:
     tensor = tensors.get(name)
     if tensor is None or tensor.shape != like.shape:

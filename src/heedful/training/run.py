@@ -274,7 +274,7 @@ def _start(run: RunDirectory, prepared: Prepared, trainer: Trainer, batches: Bat
         f"{padding:.1%} padding · {trainer.device}, {plural(torch.get_num_threads(), 'thread')}{world}",
     )
     size = checkpoints.bytes_per_parameter(bool(recipe.training.ema_decay)) * parameters
-    checkpoints.require_space(run.checkpoints, size * (recipe.training.keep + 1))
+    checkpoints.require_space_for_all(run, size, recipe.training.keep)
     trainer.try_batch(batches.worst())
     if progress.step == 0 and log is not None:
         log.write(0, "start", parameters=parameters, padding=padding, pairs=len(prepared.train))

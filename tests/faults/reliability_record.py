@@ -86,6 +86,11 @@ ROWS = {
     ),
     "R26": ("lost text", "lines of 1 to 300 sentences lose none; command line, server and Python agree"),
     "R27": ("bf16", 'R1, R2 and R9 hold with `training.precision = "bf16"`'),
+    "R29": (
+        "prepared data",
+        "`heedful prepare`, killed at any change of the disk, continues without redoing finished shards and ends the "
+        "same; flipped bits in prepared corpora and token stores are detected",
+    ),
 }
 
 HEAD = """# Reliability

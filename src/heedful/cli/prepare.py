@@ -20,6 +20,7 @@ from heedful.recipes import Settings
 from heedful.text.cleaning import REQUIRED, RULES
 from heedful.training.data_checks import with_checked_codes
 from heedful.training.display import print_status
+from heedful.views.preparation_page import write_preparation_page
 
 _FILES = ("source", "target", "valid_source", "valid_target")
 
@@ -35,6 +36,9 @@ def prepare(arguments: argparse.Namespace) -> None:
         left = sum(not path.is_dir() for path in prepared.shard_paths())
         print_status(f"{plural(left, 'shard')} still to prepare. The job that finishes last completes the corpus.")
         return
+    if arguments.report:
+        write_preparation_page(report, prepared.path.name, Path(arguments.report))
+        print_status(f"report: {arguments.report}")
     for line in _summary(report):
         print_status(line)
     print_status(f"next:\n  {shell_command('train', '--source', prepared.path, '--out', 'runs/mine')}")

@@ -344,3 +344,12 @@ def test_a_page_of_an_allowed_origin_can_read_the_rate_limit(connect: Connect) -
     assert refused.headers["access-control-expose-headers"] == "Retry-After"
     assert int(refused.headers["retry-after"]) > 0
     assert refused.headers["x-frame-options"] == "DENY"
+
+
+@pytest.mark.parametrize("view", ["/", "/attend", "/inside"])
+def test_pages_without_a_text_need_no_key(connect: Connect, view: str) -> None:
+    """They are the web app, in which the key is entered."""
+    client = connect(api_keys=(b"secret",))
+    assert client.get(view).status_code == 200
+    if view != "/":
+        assert client.get(view, params=FIELDS).status_code == 403

@@ -34,9 +34,9 @@ def _add_pages(app: FastAPI, inspections: InspectionService) -> None:
         return html_page(app_page(_TITLES[view], content), policy)
 
     async def inspected(request: Request, view: str) -> Response:
-        fields = await checked_query(request, inspections.limits)
         if "q" not in request.query_params:
             return page(view, {})  # the page asks for a sentence
+        fields = await checked_query(request, inspections.limits)
         return page(view, await until_disconnected(request, inspections.data(inspections.request(fields))))
 
     @app.get("/", response_class=HTMLResponse)

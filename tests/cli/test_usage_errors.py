@@ -16,7 +16,7 @@ from heedful.cli.parser import build_parser
 from synthetic_tasks import Program
 
 COMMANDS = ("train", "translate", "compare", "evaluate", "score", "average", "info", "treebank")
-TESTED_ELSEWHERE = ("attend", "demo", "export", "import", "lab", "serve")
+TESTED_ELSEWHERE = ("attend", "demo", "export", "import", "lab", "prepare", "serve")
 
 
 @pytest.fixture

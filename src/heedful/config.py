@@ -53,7 +53,7 @@ class DataConfig:
 
     builtin: bool = False  # train on the built-in English-German corpus instead of files
     builtin_pairs: int = 100_000  # sentence pairs taken from the built-in corpus
-    source: tuple[str, ...] = ()  # training files, source side: plain, .gz, or .tsv with both sides
+    source: tuple[str, ...] = ()  # training files, source side, or files with both; or one prepared corpus
     target: tuple[str, ...] = ()  # training files, target side: one per source file; empty for .tsv
     valid_source: tuple[str, ...] = ()  # validation files, source side
     valid_target: tuple[str, ...] = ()  # validation files, target side

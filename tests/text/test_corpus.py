@@ -9,7 +9,8 @@ import re
 import pytest
 
 from heedful.errors import CorpusError
-from heedful.text.corpus import Corpus, Pair, clean, is_table
+from heedful.text.corpus import Corpus, Pair, clean
+from heedful.text.pair_files import kind_of
 
 
 def corpus(*sides) -> Corpus:
@@ -119,7 +120,9 @@ def test_no_text_at_all():
     [(("a.tsv",), ("a.de",)), (("a.tsv", "b.en"), ()), (("a.en",), ("a.tsv.gz",)), (("a.tsv",), ("b.tsv",))],
 )
 def test_tables_among_other_files(source, target):
-    with pytest.raises(CorpusError, match=r"The training text mixes \.tsv and other files.*only as source\."):
+    with pytest.raises(
+        CorpusError, match=r"The training text mixes \.tsv, \.jsonl or \.tmx with other files.*only as source\."
+    ):
         Corpus.of(source, target, "training")
 
 
@@ -135,7 +138,7 @@ def test_files_without_partner(source, target):
     [("a.tsv", True), ("a.tsv.gz", True), ("d/x.tsv", True), ("a.tsv.txt", False), ("tsv", False), ("a.gz", False)],
 )
 def test_tables_are_known_by_their_names(name, table):
-    assert is_table(name) is table
+    assert (kind_of(name) == ".tsv") is table
 
 
 def test_digest_is_of_the_bytes_in_order(write_text):

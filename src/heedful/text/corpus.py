@@ -7,16 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from heedful.errors import CorpusError, cause
 from heedful.formatting import plural
+from heedful.text.pair_files import Pair as Pair
+from heedful.text.pair_files import kind_of, read_pairs
 from heedful.text.text_files import read_lines
-
-
-class Pair(NamedTuple):
-    source: str
-    target: str
 
 
 class ParallelText(Protocol):
@@ -32,7 +29,7 @@ class ParallelText(Protocol):
 
 @dataclass(frozen=True)
 class Corpus:
-    """Source and target files in order; `target` is empty if every source file is a .tsv with both sides."""
+    """Source and target files in order; `target` is empty if every source file has both sides."""
 
     source: tuple[Path, ...]
     target: tuple[Path, ...]
@@ -42,12 +39,13 @@ class Corpus:
         if not source:
             keys = "data.valid_source and data.valid_target" if name == "validation" else "data.source and data.target"
             raise CorpusError(f"No {name} text given. Set {keys}.")
-        tables = [is_table(file) for file in source]
+        tables = [bool(kind_of(file)) for file in source]
         if all(tables) and not target:
             return cls(tuple(map(Path, source)), ())
-        if any(tables) or any(is_table(file) for file in target):
+        if any(tables) or any(bool(kind_of(file)) for file in target):
             raise CorpusError(
-                f"The {name} text mixes .tsv and other files. A .tsv file has both sides: pass it only as source."
+                f"The {name} text mixes .tsv, .jsonl or .tmx with other files. Such a file has both sides: "
+                "pass it only as source."
             )
         if len(source) != len(target):
             raise CorpusError(
@@ -63,7 +61,7 @@ class Corpus:
         """Yield all pairs. Raise if the sides differ in length or a file is empty."""
         if not self.target:
             for table in self.source:
-                yield from read_table(table)
+                yield from read_pairs(table)
         else:
             for source, target in zip(self.source, self.target, strict=True):
                 yield from read_sides(source, target)
@@ -103,10 +101,6 @@ class Corpus:
         return total.hexdigest()
 
 
-def is_table(name: str) -> bool:
-    return name.removesuffix(".gz").endswith(".tsv")
-
-
 def read_sides(source: Path, target: Path) -> Iterator[Pair]:
     lines = 0
     for left, right in zip_longest(read_lines(source), read_lines(target)):
@@ -121,20 +115,6 @@ def read_sides(source: Path, target: Path) -> Iterator[Pair]:
         yield Pair(left, right)
     if not lines:
         raise CorpusError(f"{source} and {target} are empty. Pass files with at least one line of text each.")
-
-
-def read_table(path: Path) -> Iterator[Pair]:
-    lines = 0
-    for lines, line in enumerate(read_lines(path), start=1):
-        columns = line.split("\t")
-        if len(columns) != 2:
-            raise CorpusError(
-                f"{path}:{lines}: expected 2 columns, found {len(columns)}. "
-                "Each line of a .tsv file is source, tab, target."
-            )
-        yield Pair(columns[0], columns[1])
-    if not lines:
-        raise CorpusError(f"{path} is empty. Pass a file whose lines are source, tab, target.")
 
 
 def clean(text: str, lowercase: bool) -> str:

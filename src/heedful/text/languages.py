@@ -62,7 +62,7 @@ _PRIVATE = re.compile(r"x(-[a-z0-9]{1,8})+", re.IGNORECASE)
 # In file names a region must be in upper case: de-en is a language pair, pt-BR is not.
 _IN_NAME = re.compile(r"[a-z]{2,3}([-_][A-Z][a-z]{3})?([-_](?:[A-Z]{2}|\d{3}))?")
 _PAIR_IN_NAME = re.compile(r"(?:^|[-_])([a-z]{2,3})[-_]([a-z]{2,3})$")
-_FORMATS = ("gz", "txt", "tsv")  # extensions that are not language codes
+_FORMATS = ("gz", "zst", "txt", "tsv", "jsonl", "tmx")  # extensions that are not language codes
 
 # Languages that an identifier confuses even on clean text: no warning within a group.
 _ALIKE = (

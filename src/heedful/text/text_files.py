@@ -8,11 +8,13 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
 from typing import IO, Protocol, cast
 
 from heedful.errors import CorpusError, InputError, cause
+from heedful.text.zstandard_files import open_zstandard
 
 MAX_LINE_BYTES = 16 * 1024 * 1024  # a longer line is not a sentence, but a wrong file
 
@@ -29,12 +31,19 @@ _LOOKED_AT = 200  # leading bytes from which the encoding is detected
 
 
 def read_lines(path: Path) -> Iterator[str]:
-    """Yield the lines of a plain or .gz file. Errors name file and line."""
+    """Yield the lines of a plain, .gz or .zst file. Errors name file and line."""
     if path.is_dir():
         raise CorpusError(f"{path} is a directory. Pass a text file.")
+    with open_text(path) as stream:
+        yield from decode_lines(stream, str(path), path)
+
+
+@contextmanager
+def open_text(path: Path) -> Iterator[IO[bytes]]:
+    """Open a plain, .gz or .zst file for reading; turn errors into CorpusError."""
     try:
         with _open(path) as stream:
-            yield from decode_lines(stream, str(path), path)
+            yield stream
     except FileNotFoundError:
         raise CorpusError(f"File {path} does not exist. Check the path.") from None
     except (OSError, EOFError, zlib.error) as error:
@@ -44,7 +53,7 @@ def read_lines(path: Path) -> Iterator[str]:
 def _open(path: Path) -> IO[bytes]:
     if path.suffix == ".gz":
         return cast("IO[bytes]", gzip.open(path, "rb"))
-    return path.open("rb")
+    return open_zstandard(path) if path.suffix == ".zst" else path.open("rb")
 
 
 def decode_lines(stream: Readable, name: str, path: Path | None = None) -> Iterator[str]:

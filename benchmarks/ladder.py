@@ -100,8 +100,8 @@ _INTRODUCTION = """# The ladder: variants of the automatic settings
 
 Each row is a run of `heedful train` without a recipe, with the given keys changed and everything else chosen
 automatically (`benchmarks/ladder.py`). BLEU is cased 13a on the validation text, one seed; test sets are not used.
-Greedy BLEU is of the final model on at most 1,000 lines, BLEU with beam search on the first 500. Compare rows of one
-table only. Rules in `training/autoconfig.py` that no row supports are extrapolated from the runs in
+Both BLEU columns score the final model: greedy on at most 1,000 lines, beam search on the first 500. Compare rows of
+one table only. Rules in `training/autoconfig.py` that no row supports are extrapolated from the runs in
 [experiments](experiments.md)."""
 
 

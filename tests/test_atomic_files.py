@@ -482,7 +482,7 @@ def test_missing_parent_is_reported_immediately(tmp_path, write):
 def test_only_plain_files_are_replaced_by_files(tmp_path, kind):
     path = tmp_path / "final"
     os.mkfifo(path) if kind == "pipe" else path.mkdir()
-    with pytest.raises(UsageError, match="is not a plain file"):
+    with pytest.raises(UsageError, match="is not a regular file"):
         write_durably(path, b"new")
     assert (path.is_fifo(), path.is_dir()) == (kind == "pipe", kind == "directory")
     assert list(tmp_path.iterdir()) == [path]

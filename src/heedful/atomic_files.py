@@ -125,7 +125,7 @@ def new_file(path: Path, needed: int | None = None) -> Iterator[Path]:
     if path.is_symlink():
         raise UsageError(f"{path} is a symbolic link, which heedful does not replace. Pass the file itself.")
     if path.exists() and not path.is_file():  # renaming would replace a pipe or device
-        raise UsageError(f"{path} is not a plain file, and heedful replaces only plain files. Choose another name.")
+        raise UsageError(f"{path} is not a regular file, and heedful replaces only regular files. Choose another name.")
     with disk_errors(path, needed), _workspace(path) as space:
         beside = space / path.name
         old = path.stat() if path.is_file() else None
@@ -240,7 +240,7 @@ def read_at_most(path: Path, most: int) -> bytes:
     with path.open("rb") as stream:
         content = stream.read(most + 1)
     if len(content) > most:
-        raise ValueError(f"longer than {most:,} bytes")
+        raise ValueError(f"larger than {most:,} bytes")
     return content
 
 

@@ -11,7 +11,7 @@ HeedfulError                    base class: one message for the user, and an exi
 │   ├── CheckpointError    3    a RUN: no valid checkpoint, or started with other settings
 │   └── NonFiniteError     3    the loss or a gradient is NaN or infinite
 ├── MachineError           4    disk full, out of memory, port in use
-└── Interrupted      130/143    SIGINT or SIGTERM, after saving
+└── Interrupted      130/143    SIGINT or SIGTERM; training saves first
 """
 
 from __future__ import annotations

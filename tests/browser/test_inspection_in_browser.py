@@ -147,7 +147,7 @@ def test_steps_are_walked_through(open_page: Any, inspected_site: str, plain: In
     page.get_by_role("button", name="next step").click()
     page.keyboard.press("ArrowRight")
     assert page.locator("#step-count").text_content() == "Step 3 of 19: Position"
-    card = page.locator("#step-list li", has_text="softmax(scores): they sum to 1")
+    card = page.locator("#step-list li", has_text="softmax(scores); each row sums to 1")
     numbers = [float(text) for text in card.locator(".bars > span:nth-child(3n)").all_text_contents()]
     assert numbers == pytest.approx(plain.attention.cross[1, 2, 1].tolist(), rel=1e-3)
     page.locator("#place [name=layer]").select_option("0")

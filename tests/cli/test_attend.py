@@ -79,7 +79,7 @@ def test_non_utf8_file_name_and_tokens_that_look_like_formulas(model: Path, tmp_
         (
             ["a", "--target", " ".join("abcdefgh" * 20), "--out", "page.html"],
             3,
-            "tokens; this model was trained on at most 40",
+            "tokens, more than the training maximum of 40",
         ),
         (
             ["a b. C d.", "--sentence", "3", "--out", "page.html"],

@@ -236,12 +236,12 @@ MISTAKES = [
     (
         "evaluate {model} --source {two} --reference {gold} --trees --lowercase",
         2,
-        "apply only to BLEU. Omit them with `--trees`",
+        "apply only to translations. Omit them with `--trees`",
     ),
     (
         "evaluate {model} --source {two} --reference {gold} --trees --tokenize none",
         2,
-        "apply only to BLEU. Omit them with `--trees`",
+        "apply only to translations. Omit them with `--trees`",
     ),
     ("evaluate {model} --source {two} --reference {two} --trees", 3, 'two:1: "a" is outside any bracket'),
     ("evaluate {model} --source {two} --reference {unclosed} --trees", 3, "unclosed:2: this tree is not closed"),
@@ -292,8 +292,8 @@ MISTAKES = [
     ("average {run} --last 1 --out {trees}", 2, "heedful replaces only directories that it wrote"),
     ("average {run} --last 1 --out {two}/below", 2, "Cannot write"),
     # info
-    ("info", 2, "Pass one of the two: a model or run directory, or `--preset NAME`"),
-    ("info {model} --preset tiny", 2, "Pass one of the two: a model or run directory, or `--preset NAME`"),
+    ("info", 2, "Pass either a model or run directory, or `--preset NAME`, not both"),
+    ("info {model} --preset tiny", 2, "Pass either a model or run directory, or `--preset NAME`, not both"),
     ("info --prest tiny", 2, 'Did you mean "--preset"'),
     ("info --preset huge", 2, "Allowed: base, big, "),
     ("info {nowhere}", 3, "nowhere does not exist. Pass a model or run directory"),

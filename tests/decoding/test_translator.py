@@ -190,7 +190,7 @@ def test_too_long_line_is_translated_in_parts_with_a_warning(
         short, long = translator.translate(["a cat", " ".join(sentences)], first_line=40)
     (record,) = caplog.records
     assert record.getMessage() == (
-        f"line 41 is longer than the {longest} tokens this model was trained on; translated in 3 parts"
+        f"line 41 is longer than the training maximum of {longest} tokens; translated in 3 parts"
     )
     parts = translator.translate(sentences)
     assert long.text == " ".join(part.text for part in parts)
@@ -308,7 +308,7 @@ def test_score_is_the_sum_of_log_probabilities(tokens: Tokenizer, batch_tokens: 
 
 def test_too_long_pair_is_not_scored(tokens: Tokenizer) -> None:
     translator = make(tokens, text=TextFacts(max_length=6))
-    with pytest.raises(InputError, match=r"Line 8 has \d+ tokens, more than the 6"):
+    with pytest.raises(InputError, match=r"Line 8 has \d+ tokens, more than the training maximum of 6"):
         translator.score(["a", "a"], ["a", "the cat sees the big red house"], first_line=7)
 
 

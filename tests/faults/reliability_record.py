@@ -20,7 +20,7 @@ DATA, PAGE = DOCS / "reliability.json", DOCS / "reliability.md"
 
 ROWS = {
     "R1": ("clean resume", "a two-epoch run with dropout, stopped at any step, resumes bit for bit"),
-    "R2": ("`kill -9`", "a run killed in a save, step, validation, pruning, averaging or preparation resumes"),
+    "R2": ("`kill -9`", "a run killed during a save, step, validation, pruning, averaging or preparation resumes"),
     "R3": ("crash at every I/O call", "a process that crashes while saving, pruning or replacing a model recovers"),
     "R4": ("disk full", "every write fails with ENOSPC, or with EFBIG from the kernel; no valid file is lost"),
     "R5": ("truncated checkpoint", "training warns and resumes from an older checkpoint; exit code 3 if none is valid"),

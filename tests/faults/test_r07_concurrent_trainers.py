@@ -88,7 +88,7 @@ def test_second_trainer_is_rejected_and_dead_lock_recovered(
         first.kill()
     continued(path, settings)
     assert end_of(path) == end_of(reference)
-    counted(1, "second starts and recoveries")
+    counted(1, "rejected starts and recoveries")
 
 
 def test_a_marker_without_a_holder_is_not_a_lock(reference: Path, settings: dict[str, Any], tmp_path: Path) -> None:

@@ -193,7 +193,7 @@ UNSUPPORTED = {
     "padding is the end": (with_config(pad_token_id=3), "imports only models in which they differ"),
     "pre-norm": (with_config(normalize_before=True), "normalize_before is true"),
     "forbidden word": (with_config(bad_words_ids=[[0], [77]]), r"bad_words_ids contains \[77\]"),
-    "separate vocabularies": (with_config(decoder_vocab_size=7), "vocabularies of their own"),
+    "separate vocabularies": (with_config(decoder_vocab_size=7), "have separate vocabularies"),
     "fractional layers": (with_config(encoder_layers=2.5, decoder_layers=2.5), "2.5"),
     "no d_model": (with_config(d_model=None), "d_model"),
     "implausibly large": (with_config(encoder_layers=10**9, decoder_layers=10**9), "far too few values"),
@@ -210,7 +210,7 @@ UNSUPPORTED = {
     "pickle file": (with_pickle, "pickle"),
     "token without an id": (with_missing_token, "Each id must occur once"),
     "ids that are not numbers": (with_text_ids, "does not map tokens to ids"),
-    "missing weight": (with_weights(lambda w: w.pop("model.encoder.layers.0.fc1.weight")), "fc1.weight is absent"),
+    "missing weight": (with_weights(lambda w: w.pop("model.encoder.layers.0.fc1.weight")), "fc1.weight is missing"),
     "unknown weight": (with_weights(lambda w: w.update(extra=torch.zeros(1))), "contains the tensor extra"),
     "tied projection with other values": (
         with_weights(lambda w: w.update({"lm_head.weight": w[EMBEDDING] + 1})),

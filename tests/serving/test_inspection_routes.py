@@ -95,7 +95,11 @@ def test_pages(inspecting: TestClient, path: str) -> None:
             {"kind": "x", "layer": 0, "head": 0, "position": 0},
             'kind must be one of encoder, decoder, cross, not "x"',
         ),
-        ("/steps", {"kind": "cross", "layer": 2, "head": 0, "position": 0}, "layer = 2 is out of range."),
+        (
+            "/steps",
+            {"kind": "cross", "layer": 2, "head": 0, "position": 0},
+            "layer = 2 is out of range. Choose a number from 0 to 1.",
+        ),
         ("/steps", {"kind": "cross", "layer": 0, "head": 3, "position": 0}, "head = 3 is out of range."),
         ("/steps", {"kind": "encoder", "layer": 0, "head": 0, "position": 90}, "position = 90 is out of range."),
     ],

@@ -174,7 +174,7 @@ def test_vocabulary_smaller_than_the_alphabet():
         learn(["abcdefghij"], 262)
     # 4 special tokens, 256 bytes, ten letters and the space.
     assert str(caught.value) == (
-        "data.vocab_size = 262 is too small: characters, special tokens and the 256 byte tokens need 271. "
+        "data.vocab_size = 262 is too small: characters, special tokens and the 256 byte tokens alone need 271. "
         "Set data.vocab_size to more than 271."
     )
     assert learn(["abcdefghij"], 272).vocab_size >= 271

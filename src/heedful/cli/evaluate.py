@@ -53,7 +53,7 @@ def evaluate(arguments: argparse.Namespace) -> None:
 
 def evaluate_trees(arguments: argparse.Namespace) -> None:
     if arguments.lowercase or arguments.tokenize != "13a":
-        raise UsageError("`--tokenize` and `--lowercase` apply only to BLEU. Omit them with `--trees`.")
+        raise UsageError("`--tokenize` and `--lowercase` apply only to translations. Omit them with `--trees`.")
     sentences = list(read_lines(Path(arguments.source)))
     gold = list(read_trees(Path(arguments.reference)))
     require_same_words(gold, sentences)

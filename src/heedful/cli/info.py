@@ -40,7 +40,7 @@ _PRESET_VOCABULARY = 37_000  # tokens, section 5.1
 
 def info(arguments: argparse.Namespace) -> None:
     if (arguments.path is None) == (arguments.preset is None):
-        raise UsageError("Pass one of the two: a model or run directory, or `--preset NAME`.")
+        raise UsageError("Pass either a model or run directory, or `--preset NAME`, not both.")
     if arguments.out and (arguments.path is None or not is_run(Path(arguments.path))):
         raise UsageError(
             "`--out` requires a run, because it plots training curves. Pass a directory written by `heedful train`."

@@ -94,7 +94,10 @@ def _report(error: Exception) -> int:
         return _report_os_error(error)
     if not is_out_of_memory(error):
         raise error
-    return _say("Out of memory. Lower the beam or decoding.batch_tokens, or split the input.", MachineError.exit_code)
+    advice = (
+        "Close other programs, or use a machine with more memory. To translate, lower `--beam` or split long lines."
+    )
+    return _say(f"Out of memory. {advice}", MachineError.exit_code)
 
 
 def _report_os_error(error: OSError) -> int:

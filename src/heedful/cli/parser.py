@@ -12,7 +12,7 @@ from heedful.errors import UsageError
 from heedful.version import __version__
 
 _MODEL_HELP = "model or run directory"
-_LENGTH_PENALTY = "length penalty: log P(Y|X) is divided by ((5 + |Y|) / 6)^ALPHA, by CTranslate2 by |Y|^ALPHA"
+_LENGTH_PENALTY = "length penalty: log P(Y|X) is divided by ((5 + |Y|) / 6)^ALPHA; CTranslate2 divides by |Y|^ALPHA"
 
 
 class Parser(argparse.ArgumentParser):
@@ -284,7 +284,7 @@ def _treebank_options(parser: Parser) -> None:
 def _model_options(parser: Parser) -> None:
     parser.add_argument("model", metavar="MODEL", help=_MODEL_HELP)
     parser.add_argument(
-        "--checkpoint", choices=("averaged", "best", "last"), help="model of a run to use (default: averaged)"
+        "--checkpoint", choices=("averaged", "best", "last"), help="which model of a run to use (default: averaged)"
     )
     _device_option(parser)
 

@@ -100,7 +100,7 @@ class Batches:
         batch = collate(self._store, self.indices(number))
         if batch.tokens != self.tokens(number):
             raise CorpusError(
-                "The token store is damaged: its length order does not match its sentences. "
+                f"The token store {self._store.directory} is damaged: its length order does not match its sentences. "
                 "Restore it from a backup, or choose another `--out`."
             )
         batch = self._resegmented(batch, number)

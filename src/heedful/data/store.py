@@ -91,6 +91,7 @@ class Store:
     """
 
     def __init__(self, directory: Path, shards: Sequence[Path] = ()) -> None:
+        self.directory = directory
         try:
             described = json.loads((directory / "store.json").read_text(encoding="utf-8"))
             require_format_version(described["format_version"], FORMAT_VERSION, directory / "store.json", CorpusError)

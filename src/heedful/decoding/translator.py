@@ -156,11 +156,12 @@ class Translator:
         pairs = [(self.ids(source), self.target_ids(target)) for source, target in sides]
         results: list[PairScore] = [PairScore(0.0, 0)] * len(pairs)
         longest = [max(map(len, pair)) for pair in pairs]
+        most = self.model.text.max_length
         for number, tokens in enumerate(longest, start=first_line):
-            if tokens > self.model.text.max_length:
+            if tokens > most:
                 raise InputError(
-                    f"Line {number} has {tokens} tokens, more than the {self.model.text.max_length} that this model "
-                    "was trained on, so its probability would be meaningless. Split the line."
+                    f"Line {number} has {tokens} tokens, more than the training maximum of {most}, so its "
+                    "probability would be meaningless. Split the line."
                 )
         decoding = self.model.decoding
         for batch in batches_by_length(longest, decoding.batch_tokens // decoding.beam):  # as many rows as search has
@@ -199,7 +200,7 @@ class Translator:
         segmented = self.segment(_stripped(check_text(line, f"line {number}")), split=split)
         if segmented.parts:
             log.warning(
-                "line %d is longer than the %d tokens this model was trained on; translated in %d parts",
+                "line %d is longer than the training maximum of %d tokens; translated in %d parts",
                 number,
                 self.model.text.max_length,
                 segmented.parts,

@@ -97,7 +97,7 @@ def _attention(layer: LayerSteps, place: Head, position: int, columns: list[str]
     yield _step("Scores", f"q · k {root}", section, shape, code, "math.sqrt", scores, columns)
     weights = one.weights_HTS[head, position]
     yield _step(
-        "Weights", "softmax(scores): they sum to 1", section, shape, code, "softmax(scores_BHTS)", weights, columns
+        "Weights", "softmax(scores); each row sums to 1", section, shape, code, "softmax(scores_BHTS)", weights, columns
     )
     summed = one.heads_HTK[head, position]
     yield _step("Weighted sum", "Σ weight · v", section, f"{H} × {T} × {V}", code, "@ v_BHSK", summed)

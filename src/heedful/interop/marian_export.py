@@ -63,7 +63,8 @@ def marian_config(config: ModelConfig, positions: int) -> dict[str, Any]:
         )
     if config.embedding_scale not in (0.0, 1.0):
         raise ModelError(
-            f"MarianMT does not support model.embedding_scale = {config.embedding_scale}. It supports only 0 and 1."
+            f"MarianMT does not support model.embedding_scale = {config.embedding_scale}. It supports only 0 and 1. "
+            "Train with one of these to export."
         )
     sizes = {"attention_heads": config.h, "ffn_dim": config.d_ff}
     return {

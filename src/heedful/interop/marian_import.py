@@ -112,7 +112,7 @@ def _require_supported(content: Mapping[str, Any], directory: Path) -> None:
     sizes = content.get("vocab_size"), content.get("decoder_vocab_size") or content.get("vocab_size")
     if sizes[0] != sizes[1] or _optional_json(directory / TOKENIZER).get("separate_vocabs", False):
         raise ModelError(
-            f"{path}: the encoder and the decoder have vocabularies of their own ({sizes[0]} and {sizes[1]} tokens). "
+            f"{path}: the encoder and the decoder have separate vocabularies ({sizes[0]} and {sizes[1]} tokens). "
             "heedful imports only models with one vocabulary for both."
         )
 
@@ -139,7 +139,7 @@ def _read_config(content: Mapping[str, Any], vocab_size: int, output_bias: bool,
     activation = content.get("activation_function", "gelu")
     if activation not in _ACTIVATIONS:
         raise ModelError(
-            f"{path}: activation_function is {json.dumps(activation)}. heedful imports only {', '.join(_ACTIVATIONS)}."
+            f"{path}: activation_function is {json.dumps(activation)}. heedful supports only {', '.join(_ACTIVATIONS)}."
         )
     shared = "all" if content.get("share_encoder_decoder_embeddings", True) else "target"
     variant = {
@@ -208,8 +208,8 @@ def _convert_weights(
         rows = len(vocabulary.marian_ids) - vocabulary.start_was_added
         expected = torch.Size((rows, config.d_model)) if ours.endswith("_VD") else shapes[ours]
         if name not in theirs or theirs[name].shape != expected:
-            found = list(theirs[name].shape) if name in theirs else "absent"
-            raise ModelError(f"{path}: {name} is {found}. Expected shape: {list(expected)}.")
+            found = f"has shape {list(theirs[name].shape)}" if name in theirs else "is missing"
+            raise ModelError(f"{path}: {name} {found}, expected shape {list(expected)}. Download the model again.")
         tensor = theirs[name][vocabulary.marian_ids] if ours.endswith("_VD") else theirs[name]
         converted[ours] = reorder_components(ours, tensor, inverse_order).contiguous()
     if unknown := sorted(theirs.keys() - {*names.values(), BIAS, *_POSITION_TABLES}):

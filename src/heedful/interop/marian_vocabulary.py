@@ -56,10 +56,13 @@ def _special_ids(content: Mapping[str, Any], theirs: Mapping[str, int], director
     for key, number in zip(defaults, ids, strict=True):
         if type(number) is not int or not 0 <= number < len(theirs):
             name = f"the token {_UNKNOWN}" if key == "unk" else key
-            raise ModelError(f"{directory}: {name} is {number!r}, but the vocabulary has {len(theirs)} tokens.")
+            raise ModelError(
+                f"{directory}: {name} is {number!r}, but the vocabulary has {len(theirs)} tokens. "
+                "Download the model again."
+            )
     if len({ids[PAD], ids[UNK], ids[EOS]}) < 3:
         raise ModelError(
-            f"{directory}: padding, unknown and end token have the ids {ids[PAD]}, {ids[UNK]} and {ids[EOS]}. "
+            f"{directory}: the padding, unknown and end tokens have the ids {ids[PAD]}, {ids[UNK]} and {ids[EOS]}. "
             "heedful imports only models in which they differ."
         )
     return ids

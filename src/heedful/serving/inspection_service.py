@@ -72,8 +72,8 @@ class InspectionService:
 
         def content(inspector: Inspector, _: object, sentence: AttendedSentence) -> dict[str, Any]:
             assert sentence.inspection is not None
-            _require(0 <= position < len(sentence.inspection.target), "position", position)
-            _require(0 <= other < inspector.model.config.vocab_size, "other", other)
+            _require_index("position", position, len(sentence.inspection.target))
+            _require_index("other", other, inspector.model.config.vocab_size)
             return contrast_data(inspector, sentence.inspection, position, other)
 
         return await self._computed(request, content)
@@ -88,10 +88,10 @@ class InspectionService:
         def content(inspector: Inspector, _: object, sentence: AttendedSentence) -> dict[str, Any]:
             found, config = sentence.inspection, inspector.model.config
             assert found is not None
-            _require(0 <= layer < layers_of(kind, config), "layer", layer)
-            _require(0 <= head < config.h, "head", head)
+            _require_index("layer", layer, layers_of(kind, config))
+            _require_index("head", head, config.h)
             rows = found.source if kind == "encoder" else found.target
-            _require(0 <= position < len(rows), "position", position)
+            _require_index("position", position, len(rows))
             return steps_data(inspector, found, Head(kind, layer, head), [position])
 
         return await self._computed(request, content)
@@ -142,6 +142,6 @@ class InspectionService:
         return _Prepared(model, text, sentence, request.translation or None, off, request.beam, tokens)
 
 
-def _require(valid: bool, name: str, value: int) -> None:
-    if not valid:
-        raise RequestError(f"{name} = {value} is out of range.")
+def _require_index(name: str, value: int, count: int) -> None:
+    if not 0 <= value < count:
+        raise RequestError(f"{name} = {value} is out of range. Choose a number from 0 to {count - 1:,}.")

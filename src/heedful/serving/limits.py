@@ -22,7 +22,7 @@ class Limits:
     characters: int = _limit(10_000, "characters per request, over all its texts")
     tokens: int = _limit(8_000, "tokens per request, over all its texts")
     attended: int = _limit(64, "tokens per inspected sentence or translation")
-    inspected_beam: int = _limit(8, "beam size of an inspected search")
+    inspected_beam: int = _limit(8, "beam width of an inspected search")
     file: int = _limit(1_000_000, "bytes per file to translate")
     files: int = _limit(100, "translated files stored or in progress")
     files_bytes: int = _limit(50_000_000, "bytes of all stored files")

@@ -30,7 +30,7 @@ _INSPECTED: dict[str, Any] = {
     "sentence": {"type": "integer", "minimum": 1, "default": 1, "description": "number of the sentence of q to show"},
     "translation": {"type": "string", "description": "the translation to inspect; by default the model's own"},
     "off": {"type": "string", "description": "attention heads to switch off, for example cross.2.1,encoder.1.4"},
-    "beam": {"type": "integer", "minimum": 1, "description": "beam size; by default the model's own"},
+    "beam": {"type": "integer", "minimum": 1, "description": "beam width; by default the model's own"},
     "api_key": _FIELDS["api_key"],
 }
 INSPECT = _object(["q", "source", "target"], **_INSPECTED)

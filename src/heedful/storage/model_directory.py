@@ -186,7 +186,7 @@ def with_weights(config: ModelConfig, tensors: Mapping[str, Tensor], where: Path
         name = wrong[0][0]
         raise ModelError(
             f"{where} does not match its configuration: {name} is {_shape(given.get(name))}, "
-            f"expected {_shape(expected.get(name))}."
+            f"expected {_shape(expected.get(name))}. Copy the model again, or restore it from a backup."
         )
     transformer.load_state_dict(dict(tensors), assign=True)
     return transformer
@@ -198,7 +198,8 @@ def require_size(config: ModelConfig, tensors: Mapping[str, Tensor], where: Path
     largest = max(layers, *(getattr(config, name) for name in ("d_model", "d_ff", "h", "d_k", "d_v")))
     if len(tensors) < layers or largest > sum(tensor.numel() for tensor in tensors.values()):
         raise ModelError(
-            f"{where} does not match its configuration: it has far too few values for a model of that size."
+            f"{where} does not match its configuration: it has far too few values for a model of that size. "
+            "Copy the model again, or restore it from a backup."
         )
 
 

@@ -30,7 +30,7 @@ class MarianTokenizer(Tokenizer):
         self._names = sorted(self.vocabulary, key=self.vocabulary.__getitem__)
         if [self.vocabulary[token] for token in self._names] != list(range(self.vocab_size)) or self.vocab_size <= EOS:
             raise TokenizerError(
-                f"The vocabulary of {name} does not have the ids 0 to {self.vocab_size - 1} once each. "
+                f"The vocabulary of {name} does not contain each id from 0 to {self.vocab_size - 1} exactly once. "
                 "Copy the model again."
             )
         self._source = load_sentencepiece(source, f"source.spm of {name}")

@@ -166,7 +166,7 @@ def _training_error(error: str, vocab_size: int) -> TokenizerError:
         required = int(found.group(1))
         return VocabularyTooSmallError(
             f"data.vocab_size = {vocab_size} is too small: characters, special tokens and the 256 byte tokens "
-            f"need {required}. Set data.vocab_size to more than {required}.",
+            f"alone need {required}. Set data.vocab_size to more than {required}.",
             required,
         )
     if "sentences_.empty()" in error:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from heedful.config import PAD
 from heedful.data.batches import Batch
 from heedful.errors import MachineError, is_out_of_memory
+from heedful.formatting import plural
 
 
 @contextmanager
@@ -24,8 +25,8 @@ def batch_memory_errors(batch: Batch, step: int, checkpoint_activations: bool) -
         lengths = (batch.source_BS != PAD).sum(dim=1) + (batch.target_out_BT != PAD).sum(dim=1)
         when = f"at step {step}" if step else "before the first step, with the largest batch"
         raise MachineError(
-            f"Out of memory {when}: {len(batch.lines)} pairs, padded to {batch.source_BS.shape[1]} source and "
-            f"{batch.target_out_BT.shape[1]} target tokens. The longest pair is line "
+            f"Out of memory {when}: {plural(len(batch.lines), 'pair')}, padded to {batch.source_BS.shape[1]} source "
+            f"and {batch.target_out_BT.shape[1]} target tokens. The longest pair is line "
             f"{batch.lines[int(lengths.argmax())]} of the training text. {_advice(checkpoint_activations)}"
         ) from error
 

@@ -249,7 +249,7 @@ def _update_facts(progress: Progress, processes: ProcessGroup, precision: str) -
     for name, now in facts.items():
         if (before := progress.facts.get(name, now)) != now:
             _print_on_main(
-                processes, f"warning: {name} was {before} and is now {now}; training continues, but not bit for bit"
+                processes, f"warning: {name} changed from {before} to {now}; training continues, but not bit for bit"
             )
     progress.facts = facts
 

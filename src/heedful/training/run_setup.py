@@ -134,7 +134,7 @@ def resume(run: RunDirectory, settings: Settings) -> Prepared:
     ):
         raise CheckpointError(
             f"The tokenizer {recipe.data.tokenizer} is not the one that {run.path} was started with. "
-            "Omit it, or choose another `--out`."
+            "Omit data.tokenizer, or choose another `--out`."
         )
     train, valid = corpora(recipes.as_settings(recipe))
     require_undamaged_stores(run.verified, _store_directories(run, train))

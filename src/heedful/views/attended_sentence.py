@@ -75,6 +75,6 @@ def _ids(translator: Translator, text: str, name: str, encode: Callable[[str], l
         raise InputError(f"{name} is empty. Pass at least one word.")
     if len(ids) > longest:
         raise InputError(
-            f"{name} has {len(ids)} tokens; this model was trained on at most {longest}. Pass a shorter text."
+            f"{name} has {len(ids)} tokens, more than the training maximum of {longest}. Pass a shorter text."
         )
     return ids

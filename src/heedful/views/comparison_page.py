@@ -53,7 +53,7 @@ def write_comparison_page(found: Comparison, path: Path) -> None:
         "<h2>Scores</h2>",
         *_table(SCORE_HEAD, [score_row(score) for score in found.scores]),
         *(_paragraph(text) for text in (*(score.verdict for score in found.scores), sentence_count(found))),
-        '<p class="note">± is half of the 95% confidence interval of 1,000 bootstrap resamples.</p>',
+        '<p class="note">± is half the width of the 95% confidence interval from 1,000 bootstrap resamples.</p>',
         "<h2>By length of the reference</h2>",
         *_table(BUCKET_HEAD, [bucket_row(bucket) for bucket in found.by_length]),
         "<h2>Sentences that differ most, by chrF</h2>",

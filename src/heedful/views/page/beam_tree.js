@@ -22,7 +22,7 @@ function fillBeamSizes(beam) {
   select.replaceChildren(...sizes.map(size => new Option(size === 1 ? "1 (greedy)" : size, size)));
   select.value = beam;
   select.disabled = !page.server;
-  select.title = page.server ? "" : "Another beam size needs the server: heedful serve";
+  select.title = page.server ? "" : "Another beam width needs the server: heedful serve";
 }
 
 function drawTree(nodes, onBest) {

@@ -14,7 +14,7 @@ import torch
 
 import heedful
 import synthetic_tasks as tasks
-from heedful.errors import MachineError
+from heedful.errors import MachineError, UsageError
 
 
 @pytest.fixture(scope="session")
@@ -31,6 +31,15 @@ def test_public_api_is_complete() -> None:
 def test_unknown_attribute() -> None:
     with pytest.raises(AttributeError, match="no attribute 'trian'"):
         _ = heedful.trian  # type: ignore[attr-defined]
+
+
+def test_an_empty_path_is_not_the_current_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match="The path of the model is empty"):
+        heedful.load("")
+    with pytest.raises(UsageError, match="out is empty"):
+        heedful.train(out="", overrides={"data.builtin": True, "training.steps": 1})
+    assert not list(tmp_path.iterdir())
 
 
 def test_import_does_not_load_torch() -> None:

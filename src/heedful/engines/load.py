@@ -10,6 +10,7 @@ from heedful.decoding.projection_kernels import Precision
 from heedful.decoding.translator import Translator
 from heedful.devices import pick_device
 from heedful.engines.choice import Choice, Use, choose_engine
+from heedful.errors import UsageError
 from heedful.storage.model_directory import Model
 from heedful.storage.run_directory import open_model
 
@@ -45,6 +46,8 @@ def load_all(
     engine: str = "auto",
 ) -> tuple[list[Translator], Choice]:
     """Load several models with the same engine, because a process may use only one."""
+    if "" in map(str, paths):
+        raise UsageError('The path of the model is empty (""). Pass a MODEL or a RUN.')
     on = pick_device("cpu" if device == "auto" and (precision == "int8" or engine == "ctranslate2") else device)
     models = [open_model(Path(path), checkpoint, on) for path in paths]
     choice = choose_engine(engine, [model.transformer for model in models], use, precision)

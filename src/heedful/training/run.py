@@ -18,7 +18,7 @@ from heedful.config import EOS, Recipe
 from heedful.data.batches import Batches, Resegment
 from heedful.data.store import Store
 from heedful.devices import cores, pick_device, preserved_torch_state
-from heedful.errors import CheckpointError, Interrupted
+from heedful.errors import CheckpointError, Interrupted, UsageError
 from heedful.formatting import plural
 from heedful.model.transformer import Transformer
 from heedful.recipes import Settings
@@ -75,6 +75,8 @@ def train(
 
     `time` is a budget such as "30m": heedful measures the machine and chooses settings that fit into it.
     """
+    if not str(out):
+        raise UsageError('out is empty (""). Pass the directory of the run.')
     settings: Settings = {}
     if recipe is not None:
         settings = recipes.read(Path(recipe), Path(data_root) if data_root else None)

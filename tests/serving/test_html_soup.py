@@ -172,6 +172,7 @@ def test_a_file_shows_what_the_same_page_in_a_request_shows(page: str) -> None:
 
 def test_an_unclosed_quote_hides_nothing_in_a_file() -> None:
     assert translated_file('<p title="x>one</p><p>two</p>') == '<p title="x">one</p><p>two</p>'
+    assert translated_file("<p>1 <!-- 2</p><p>two</p>") == "<p>1 &lt;!-- 2</p><p>two</p>"
 
 
 @settings(max_examples=500, deadline=None)

@@ -89,6 +89,11 @@ def wait_for_main(store: Store, key: str, work: str, timeout: float) -> None:
                 "The checkpoints are intact: run the same command to continue."
             )
     watch.join()
+    if not watch.outcome:
+        raise MachineError(
+            f"Lost the connection to the main process, which was {work}. "
+            "The checkpoints are intact: run the same command to continue."
+        )
     if watch.outcome != _DONE:
         raise MachineError(
             f"The main process stopped while it was {work}. Its message says why. "

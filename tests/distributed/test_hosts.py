@@ -1,6 +1,7 @@
 """R28: two hosts, as network namespaces joined by a cable, which is cut; and a killed rank.
 
-The cable is cut in a step, in validation and in a save. Both sides end with a message; after the repair, the run ends with the weights of an undisturbed one. Needs root.
+The cable is cut in a step, in validation and in a save. Both sides end with a message; after the repair, the run ends
+with the weights of an undisturbed one. Needs root.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ def test_waits_longer_than_the_timeout_while_the_main_process_is_alive() -> None
 
 
 def test_control_without_a_heartbeat_waiting_ends_with_a_message() -> None:
-    with pytest.raises(MachineError, match="main process, which was validating: no sign of life for 1 seconds"):
+    with pytest.raises(MachineError, match="main process, which was validating: no response for 1 second"):
         wait_for_main(HashStore(), "key", "validating", timeout=1)
 
 

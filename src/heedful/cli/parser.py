@@ -89,7 +89,7 @@ def _train_options(parser: Parser) -> None:
         help="recipe; alternatively pass text files with --source and --target",
     )
     files = parser.add_argument_group("text files instead of a recipe (plain, .gz or .zst; or .tsv, .jsonl, .tmx)")
-    source = "training text, source side; or files with both; or a directory that heedful prepare wrote"
+    source = "training text, source side; or files with both sides; or a directory that heedful prepare wrote"
     parser.add_argument("--source", group=files, nargs="+", metavar="FILE", help=source)
     text_options(parser, files)
     parser.add_argument("--out", metavar="RUN", help="run directory (default: runs/NAME for recipe NAME.toml)")

@@ -24,7 +24,7 @@ def prepare_options(parser: Any) -> None:
         required=True,
         nargs="+",
         metavar="FILE",
-        help="training text, source side (or both)",
+        help="training text, source side; or files with both sides",
     )
     text_options(parser)
     parser.add_argument(
@@ -32,14 +32,14 @@ def prepare_options(parser: Any) -> None:
         nargs="+",
         default=[],
         metavar="FILE",
-        help="text whose lines to drop, such as a test set",
+        help="text whose lines are dropped from the corpus, such as a test set",
     )
     parser.add_argument("--out", required=True, metavar="DIR", help="directory for the prepared corpus")
     parser.add_argument("--report", metavar="page.html", help="write counts and examples per rule to an HTML page")
     parser.add_argument(
         "--processes", type=int, metavar="N", help="processes that clean and tokenize (default: one per core)"
     )
-    parser.add_argument("--shard", metavar="I/N", help="do part I of N, for a Slurm job array (default: 1/1, all)")
+    parser.add_argument("--shard", metavar="I/N", help="prepare part I of N, for a Slurm job array (default: 1/1, all)")
     parser.add_argument("--skip", nargs="+", default=[], metavar="RULE", help="cleaning rules to skip, such as copied")
     parser.add_argument(
         "--set",

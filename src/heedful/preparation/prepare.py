@@ -144,8 +144,8 @@ def _write_index(prepared: PreparedDirectory, shards: list[Path]) -> None:
     report = merged_report(reports)
     if not report["kept"]:
         raise CorpusError(
-            f"No pairs are left of {plural(report['read'], 'pair')}. See the counts in {shards[0] / REPORT}. "
-            "Check that the files belong together, or skip rules with `--skip`, in another `--out`."
+            f"No pairs are left: {report['read']:,} read, none kept. See the counts in {shards[0] / REPORT}. "
+            "Check that the files belong together, or skip rules with `--skip` and choose another `--out`."
         )
     with new_directory(prepared.index, replaces=_is_index) as new:
         write_index(new, shards, facts)

@@ -85,5 +85,5 @@ def _require_success(one: _Running) -> None:
     if one.process.exitcode:
         raise MachineError(
             f"A process that prepared a shard ended with exit code {one.process.exitcode}; it may have run out of "
-            "memory. Finished shards are kept: run the same command again, with fewer --processes."
+            "memory. Finished shards are kept: run the same command again, with a lower `--processes`."
         )

@@ -58,7 +58,7 @@ def _json_lines(path: Path) -> Iterator[Pair]:
             "".join(pair).encode()  # JSON can contain lone surrogates, which are not text
         except (ValueError, TypeError, KeyError, RecursionError):
             raise CorpusError(
-                f'{path}:{number}: not a JSON object with the texts "source" and "target". '
+                f'{path}:{number}: not a JSON object with the strings "source" and "target". '
                 'Each line of a .jsonl file is {"source": "…", "target": "…"}.'
             ) from None
         yield Pair(*map(_one_line, pair))

@@ -12,6 +12,7 @@ from time import monotonic, sleep
 from torch.distributed.distributed_c10d import Store
 
 from heedful.errors import MachineError
+from heedful.formatting import plural
 
 _BEAT_SECONDS = 2.0  # between two signs of life
 _SHORTEST_WAIT, _LONGEST_WAIT = 0.01, 1.0  # seconds between two looks
@@ -84,8 +85,8 @@ def wait_for_main(store: Store, key: str, work: str, timeout: float) -> None:
     while not watch.ended.wait(min(1.0, timeout)):
         if monotonic() - watch.last_sign > timeout:
             raise MachineError(
-                f"Lost the connection to the main process, which was {work}: no sign of life for "
-                f"{timeout:.0f} seconds. "
+                f"Lost the connection to the main process, which was {work}: "
+                f"no response for {plural(round(timeout), 'second')}. "
                 "The checkpoints are intact: run the same command to continue."
             )
     watch.join()

@@ -51,6 +51,6 @@ def _require_same_tokenizer(prepared: PreparedDirectory, data: Settings, initial
         other = Tokenizer.read(Path(file)).model
     if other is not None and other != own:
         raise ConfigError(
-            f"{prepared.path} was prepared with another tokenizer than {name}. "
+            f"{prepared.path} was prepared with a tokenizer other than {name}. "
             f"Prepare it again with `--set data.tokenizer={file}`."
         )

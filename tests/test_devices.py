@@ -39,6 +39,19 @@ def test_missing_gpu_is_reported() -> None:
         pick_device("cuda")
 
 
+@pytest.mark.skipif(torch.backends.mps.is_available(), reason="there is an Apple GPU here")
+def test_missing_apple_gpu_is_reported() -> None:
+    with pytest.raises(UsageError, match="no Apple GPU"):
+        pick_device("mps")
+
+
+def test_apple_gpu_is_used_only_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert pick_device("mps") == torch.device("mps")
+    assert pick_device("auto") == torch.device("cpu")
+
+
 CPU = torch.device("cpu")
 
 

@@ -10,7 +10,7 @@ import torch
 
 from heedful.errors import UsageError
 
-NAMES = ("auto", "cpu", "cuda")
+NAMES = ("auto", "cpu", "cuda", "mps")
 
 
 def cores() -> int:
@@ -24,12 +24,16 @@ def cores() -> int:
 
 
 def pick_device(name: str) -> torch.device:
-    """Return the torch device; "auto" is a GPU if torch finds one, otherwise the CPU."""
+    """Return the torch device; "auto" is a CUDA GPU if torch finds one, otherwise the CPU."""
     if name not in NAMES:
         raise UsageError(f'The device must be one of {", ".join(NAMES)}, not "{name}".')
     available = torch.cuda.is_available()
     if name == "cuda" and not available:
         raise UsageError("`--device cuda` was given, but torch finds no CUDA device. Use `--device cpu`.")
+    if name == "mps":
+        if not torch.backends.mps.is_available():
+            raise UsageError("`--device mps` was given, but torch finds no Apple GPU. Use `--device cpu`.")
+        return torch.device("mps")
     return torch.device("cuda" if available and name != "cpu" else "cpu")
 
 

@@ -338,7 +338,7 @@ def _finite(text: str) -> float:
 def _device_option(parser: Parser) -> None:
     parser.add_argument(
         "--device",
-        choices=("auto", "cpu", "cuda"),
+        choices=("auto", "cpu", "cuda", "mps"),
         default="auto",
-        help="device to compute on (default: auto, a GPU if available)",
+        help="device to compute on (default: auto, a CUDA GPU if available; mps: Apple GPU, never tested)",
     )

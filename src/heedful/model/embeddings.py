@@ -23,7 +23,7 @@ def sinusoids(length: int, d_model: int) -> Tensor:
 
 @functools.lru_cache(maxsize=16)
 def _table(length: int, d_model: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    return sinusoids(length, d_model).to(device, dtype)
+    return sinusoids(length, d_model).to(dtype).to(device)  # MPS has no float64
 
 
 class Embedding(nn.Module):

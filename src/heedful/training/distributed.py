@@ -127,6 +127,8 @@ def process_group(device: torch.device) -> Iterator[ProcessGroup]:
             f"WORLD_SIZE is {world_size}, but these variables are not set: {', '.join(missing)}. "
             "Start the processes with torchrun, or unset WORLD_SIZE."
         )
+    if device.type == "mps":
+        raise UsageError("Several processes cannot share an Apple GPU. Start one process, or use `--device cpu`.")
     if device.type == "cuda":
         device = torch.device("cuda", int(given["LOCAL_RANK"]))
         torch.cuda.set_device(device)

@@ -220,3 +220,16 @@ def test_every_pair_dropped_is_an_error(tmp_path: Path, settings: dict[str, Any]
     request = Request({"data": settings}, exclude=(settings["source"][0], settings["target"][0]))
     with pytest.raises(Exception, match=r"No pairs are left|every line of the text is empty"):
         prepared(request, tmp_path / "out")
+
+
+def test_another_job_may_write_the_same_plan_meanwhile(
+    tmp_path: Path, request_of_text: Request, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_plan = preparation.write_plan
+
+    def overtaken(*arguments: Any) -> None:
+        write_plan(*arguments)
+        write_plan(*arguments)  # raises: the plan exists
+
+    monkeypatch.setattr(preparation, "write_plan", overtaken)
+    assert prepared(request_of_text, tmp_path / "out").read_report() is not None

@@ -7,6 +7,9 @@ and settings alone, not on processes, jobs or kills.
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -70,7 +73,8 @@ def prepare(
         if partition.is_dir():
             discard(partition)
         if all(path.is_dir() for path in shards):
-            _write_index(prepared, shards)
+            with _or_another_job(prepared.index):
+                _write_index(prepared, shards)
         if is_empty(prepared.work):
             prepared.work.rmdir()
     return prepared
@@ -87,11 +91,8 @@ def _clear(prepared: PreparedDirectory) -> None:
 
 def _plan(prepared: PreparedDirectory, request: Request, shard_bytes: int, print_status: PrintStatus) -> None:
     if not prepared.plan.is_dir():
-        try:
+        with _or_another_job(prepared.plan):
             write_plan(prepared, request, shard_bytes, print_status)
-        except UsageError:
-            if not prepared.plan.is_dir():  # otherwise another job has just written the same plan
-                raise
     verify_manifest(prepared.plan, PLAN_FILES, CorpusError)
     was, now = prepared.read_plan()["request"], request.facts()
     if changed := [key for key in now if was.get(key) != now[key]]:
@@ -99,6 +100,19 @@ def _plan(prepared: PreparedDirectory, request: Request, shard_bytes: int, print
             f"{prepared.path} was prepared from other text or settings (changed: {', '.join(changed)}). "
             "Restore them, or choose another `--out`."
         )
+
+
+@contextmanager
+def _or_another_job(directory: Path) -> Iterator[None]:
+    """Accept that another job is just writing the same directory."""
+    try:
+        yield
+    except UsageError:
+        for _ in range(20):
+            if directory.is_dir():
+                return
+            time.sleep(0.1)
+        raise
 
 
 def _require_undamaged(prepared: PreparedDirectory, shards: list[Path]) -> None:

@@ -41,7 +41,7 @@ class Choice:
 
 
 def vocabulary(pairs: int) -> Choice:
-    """Choose the vocabulary size: 1,000 for a thousand pairs, about 5,000 for 30,000, at most 37,000."""
+    """Choose the vocabulary size: about 5,000 for 30,000 pairs, at most 37,000."""
     tokens = 1_000 * (max(pairs, 1) / 1_000) ** 0.45
     size = int(min(37_000, max(500, round(tokens / 100) * 100)))
     return Choice("data", "vocab_size", size, plural(pairs, "pair"))
@@ -176,7 +176,7 @@ def _length(size: CorpusSize, settings: Settings, gpu: bool) -> list[Choice]:
 
 
 def training_tokens(size: CorpusSize, fine_tuning: bool) -> float:
-    """Return the target tokens to train on; fine-tuning takes few epochs, because the model already translates."""
+    """Return the target tokens to train on; fine-tuning takes only a few epochs."""
     if not fine_tuning:
         return reference_tokens(size)
     epochs = 10 if size.pairs < 12_000 else 5 if size.pairs < 100_000 else 3
@@ -184,7 +184,7 @@ def training_tokens(size: CorpusSize, fine_tuning: bool) -> float:
 
 
 def reference_tokens(size: CorpusSize) -> float:
-    """Return the target tokens to train on with two cores: 9.2 million for the 440,000 of Multi30k."""
+    """Return the target tokens to train on with two cores, such as 9.2 million for Multi30k."""
     return float(9_200_000 * (size.tokens / 440_000) ** 0.48)
 
 
@@ -202,7 +202,7 @@ def _rate(d_model: int, warmup_steps: int, fine_tuning: bool) -> Choice:
 
 
 def _fine_tuning_schedule(settings: Settings) -> list[Choice]:
-    """Choose the end of fine-tuning. Dropout follows from the size of the text, as from scratch."""
+    """Choose the end of fine-tuning; dropout depends on the corpus size, as from scratch."""
     training = settings["training"]
     choices = [
         Choice("training", "cooldown_steps", training["steps"] // 3, "the learning rate falls to 0 over the last third")
@@ -213,7 +213,7 @@ def _fine_tuning_schedule(settings: Settings) -> list[Choice]:
 
 
 def _schedule(size: CorpusSize, settings: Settings) -> list[Choice]:
-    """Choose optimizer, cooldown and regularisation, which were tested together (docs/results/experiments.md)."""
+    """Choose optimizer, cooldown and regularisation (tested in docs/results/experiments.md)."""
     steps = settings["training"]["steps"]
     choices = [
         Choice("training", "optimizer", "muon", "learns in fewer steps than Adam at these sizes"),

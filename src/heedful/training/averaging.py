@@ -1,4 +1,4 @@
-"""Checkpoint averaging (section 6.1): which checkpoints are averaged, their mean, and the resulting model."""
+"""Checkpoint averaging (section 6.1): selection, mean and the resulting model."""
 
 from __future__ import annotations
 

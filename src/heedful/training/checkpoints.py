@@ -1,4 +1,4 @@
-"""Checkpoints: immutable directories from which a run resumes bit for bit, and their pruning."""
+"""Checkpoints: immutable directories from which a run resumes exactly, and their pruning."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def write(run: RunDirectory, tensors: State, progress: Progress) -> Path:
 
 
 def bytes_per_parameter(has_moving_average: bool) -> int:
-    """Return the size of a checkpoint per parameter: weights, two moments and the moving average, 4 bytes each."""
+    """Return checkpoint bytes per parameter: 4 per weight, moment and moving average."""
     return 4 * (3 + has_moving_average)
 
 
@@ -84,7 +84,7 @@ def load(
     optimizers: Optimizers,
     moving_average: MovingAverage | None = None,
 ) -> Progress:
-    """Load a verified checkpoint into model, optimizers and moving average, and return its progress."""
+    """Load a verified checkpoint into model, optimizers and average; return its progress."""
     directory = run.checkpoint(step)
     progress = read_progress(directory)
     weights = read_tensors(directory / WEIGHTS, CheckpointError)
@@ -140,7 +140,7 @@ def prune(run: RunDirectory, keep: int, save_every: int, newest: int) -> list[in
 
 
 def _is_checkpoint(directory: Path) -> bool:
-    """Return whether a directory has the files of a checkpoint, damaged or not, and nothing else."""
+    """Return whether a directory holds only the files of a checkpoint, damaged or not."""
     return holds_only(directory, (*CHECKPOINT_FILES, MANIFEST))
 
 

@@ -26,7 +26,7 @@ CHUNK = 512  # tokens whose distributions are compared at a time
 
 
 def consistent_loss(model: Transformer, batch: Batch, training: TrainingConfig) -> Loss:
-    """Return the loss of the whole input with the weighted divergence added, and the nll of the whole input."""
+    """Return the loss of the whole input plus the weighted divergence, and the input's nll."""
     whole_PD, labels_P = teacher_forced_states(model, batch)
     with _words_cut(model, training.cutoff):
         cut_PD, _ = teacher_forced_states(model, batch)

@@ -1,4 +1,4 @@
-"""Check the training text: identify its languages, and warn of mistakes that cause no error."""
+"""Check the training text: identify its languages, and warn of likely mistakes."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _HOW = "set data.source_language and data.target_language to change them"
 
 
 def with_checked_codes(settings: Settings) -> Settings:
-    """Return the settings with normalised language codes; raise UsageError if one is not a code."""
+    """Return the settings with normalised language codes; raise UsageError for an invalid one."""
     given = settings.get("data", {})
     checked = {key: require_code(given[key], f"data.{key}") for key in _KEYS if given.get(key)}
     return recipes.merged(settings, {"data": checked}) if checked else settings
 
 
 def check_text(settings: Settings, train: ParallelText, valid: ParallelText, print_status: PrintStatus) -> Settings:
-    """Return the settings with their languages, and warn of mistakes visible in the first lines of the text."""
+    """Return the settings with their languages; warn of mistakes in the first lines of text."""
     training, validation = sample(train.pairs()), sample(valid.pairs())
     few = thinned(training)
     texts = [pair.source for pair in few], [pair.target for pair in few]
@@ -53,7 +53,7 @@ def check_text(settings: Settings, train: ParallelText, valid: ParallelText, pri
 
 
 def _other_languages(settings: Settings, found: Sequence[str | None], validation: Sequence[Pair]) -> Iterator[str]:
-    """Yield a warning for each side of the validation text that is in another language than the training text."""
+    """Yield a warning for each side whose validation and training text differ in language."""
     for key, trained, lines in zip(_KEYS, found, zip(*validation, strict=True), strict=True):
         side = key.removesuffix("_language")
         expected = trained or settings.get("data", {}).get(key, "")
@@ -70,7 +70,7 @@ def counted_pairs(valid: ParallelText) -> PairCounter:
 
 
 def _with_languages(settings: Settings, found: Sequence[str | None], print_status: PrintStatus) -> Settings:
-    """Detect languages that are not set: from the file names, or else from the text if it is clear."""
+    """Detect languages that are not set, from the file names or, if clear, from the text."""
     data = DataConfig(**settings.get("data", {}))
     given = Languages(data.source_language, data.target_language)
     if all(given):

@@ -1,4 +1,4 @@
-"""Diagnose a run from its log, in two or three sentences: what is wrong, if anything, and what to do next."""
+"""Diagnose a run from its log: what is wrong, if anything, and what to do next."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class Display:
 
     @contextlib.contextmanager
     def phase(self, name: str) -> Iterator[Report]:
-        """Show a pause in training (`validating`, `saving`) with its own progress, and learn how long it takes."""
+        """Show the progress of a pause in training (`validating`, `saving`) and time it."""
         began = monotonic()
         if self._bar is None:
             yield lambda done, total: self._print_phase(name, done, total)
@@ -87,12 +87,12 @@ class Display:
             self.print("\n".join(["", *(f"  {name:11}  {_shortened(text)}" for name, text in lines)]))
 
     def tokens_per_second(self) -> float:
-        """Return real target tokens per second over the last steps; phases between them do not count."""
+        """Return real target tokens per second over the last steps, without pauses."""
         seconds = sum(seconds for seconds, _ in self._steps)
         return sum(tokens for _, tokens in self._steps) / seconds if seconds > 0 else 0.0
 
     def seconds_left(self, number: int) -> float:
-        """Return the time of the steps after `number`, and of the validations and saves from it on."""
+        """Return the time of the steps, validations and saves that remain after `number`."""
         left = self.last_step - number
         steps = left * sum(seconds for seconds, _ in self._steps) / len(self._steps) if self._steps else 0.0
         return steps + sum(
@@ -119,7 +119,7 @@ class Display:
 
 
 def _times(every: int, step: int, last_step: int) -> int:
-    """Return how often something happens from `step` on: at each multiple of `every`, and at the last step."""
+    """Count the multiples of `every` from `step` on, and the last step."""
     return last_step // every - (step - 1) // every + (last_step % every > 0)
 
 
@@ -141,7 +141,7 @@ def _bar() -> Any:
     )
 
     class Quiet(Console):
-        """A console for a pipe that may close: rich would end the process with exit code 1 and no message."""
+        """A console for a pipe that may close; rich would exit with code 1 and no message."""
 
         def on_broken_pipe(self) -> None:
             self.quiet = True

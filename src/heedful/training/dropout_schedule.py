@@ -29,6 +29,6 @@ def set_dropout(model: Transformer, training: TrainingConfig, step: int) -> None
 
 
 def seed_dropout(seed: int, step: int, batch: int) -> None:
-    """Seed torch for one batch of one step, so that a resumed run draws the same dropout masks."""
+    """Seed torch for one batch of one step: a resumed run draws the same dropout masks."""
     digest = hashlib.blake2b(repr((_DROPOUT_STREAM, seed, step, batch)).encode(), digest_size=7).digest()
     torch.manual_seed(int.from_bytes(digest))

@@ -80,7 +80,7 @@ def dry_run(
 
 
 def plan(settings: Settings, out: Path | None, device: torch.device, budget: float | None = None) -> Plan:
-    """Plan what `heedful train` would do: from an existing run, from complete settings, or by reading the text."""
+    """Plan a run from an existing run, from complete settings, or by reading the text."""
     if out is not None and RunDirectory(out).config.is_file():
         if budget is not None:
             print_status(ignored_budget(out))
@@ -145,7 +145,7 @@ def _plan_of_settings(settings: Settings, choices: tuple[str, ...], missing: tup
 
 
 def training_shapes(buckets: LengthBuckets, training: TrainingConfig) -> BatchShapes:
-    """Return the shapes of the batches of an epoch, which are the same in every epoch (data/batches.py)."""
+    """Return the shapes of the batches, which are the same in every epoch (data/batches.py)."""
     starts = bucket_boundaries(buckets, training.batch_tokens)
     forward, backward = (
         [BatchShape(*map(int, row)) for row in zip(*shapes(direction, starts), strict=True)]
@@ -167,7 +167,7 @@ def _speed(planned: Plan, device: torch.device) -> float:
 
 
 def _refusal(planned: Plan, cost: Estimate, available: int, device: torch.device) -> str:
-    """Return the error message: the memory needed and available, and single changes that would make the run fit."""
+    """Return the error message: memory needed and available, and changes that would fit."""
 
     def total(recipe: Recipe) -> int:
         return planned.estimate(recipe, gpu=device.type == "cuda").memory.total

@@ -55,7 +55,7 @@ class BatchShape(NamedTuple):
 
 
 class BatchShapes(NamedTuple):
-    """The batches of an epoch, and the same batches reversed if some are trained from target to source."""
+    """The batches of an epoch, and their reversed copies for bidirectional training."""
 
     forward: Sequence[BatchShape]
     reversed: Sequence[BatchShape] = ()
@@ -113,7 +113,7 @@ def estimate(recipe: Recipe, config: ModelConfig, shapes: BatchShapes | None, gp
 
 
 def _mean(config: ModelConfig, training: TrainingConfig, shapes: BatchShapes) -> tuple[float, float]:
-    """Return target tokens and FLOPs of a batch, averaged over the run: some of the first batches are reversed."""
+    """Return target tokens and FLOPs of a batch, averaged over the run."""
     share = min(training.bidirectional_steps, training.steps) / training.steps / 2 if shapes.reversed else 0.0
     means = [
         (
@@ -152,7 +152,7 @@ def parameters(config: ModelConfig) -> int:
 
 
 def papers_run(recipe: Recipe, config: ModelConfig) -> PapersRun | None:
-    """Return the row of Table 2 if shape, batch size and steps are those of base or big, otherwise None."""
+    """Return the row of Table 2 if the settings are those of base or big, otherwise None."""
     for name, run in PAPERS_RUNS.items():
         preset = presets.named(name)
         # Dropout differs between the language pairs, and no vocabulary matches the paper's exactly.
@@ -189,7 +189,7 @@ def memory(config: ModelConfig, training: TrainingConfig, shape: BatchShape, gpu
 
 
 def activations(config: ModelConfig, training: TrainingConfig, shape: BatchShape, gpu: bool) -> int:
-    """Return the bytes that autograd keeps of a forward pass; with checkpointing, the layer inputs and one layer."""
+    """Return the bytes that autograd keeps of a forward pass, with or without checkpointing."""
     B, S, T, tokens = shape
     dtype = _activation_dtype(training)
     width, d_model, V = dtype.itemsize, config.d_model, config.vocab_size
@@ -214,7 +214,7 @@ def _activation_dtype(training: TrainingConfig) -> torch.dtype:
 
 
 def _layer_bytes(config: ModelConfig, B: int, n: int, source: int | None, dtype: torch.dtype, gpu: bool) -> int:
-    """Return the bytes of a layer of n positions; `source` is the encoder length, for a decoder layer."""
+    """Return the bytes of a layer of n positions; a decoder layer has `source` encoder states."""
     width = dtype.itemsize
     x = width * B * n * config.d_model  # the input of the matrix products that read the same states
     norm = B * n * _norm_bytes(config, width)
@@ -226,12 +226,12 @@ def _layer_bytes(config: ModelConfig, B: int, n: int, source: int | None, dtype:
 
 
 def _norm_bytes(config: ModelConfig, width: int) -> int:
-    """Return the bytes of AddAndNorm per position: the sum, mean and deviation, and one byte per element of mask."""
+    """Return the bytes of AddAndNorm per position: sum, mean, deviation and dropout mask."""
     return width * config.d_model + 8 + (config.d_model if config.dropout > 0 else 0)
 
 
 def _attention_bytes(config: ModelConfig, B: int, T: int, S: int, dtype: torch.dtype, gpu: bool) -> int:
-    """Return the bytes of queries, keys, values and output, and of the weights where they are stored."""
+    """Return the bytes of queries, keys, values, output and any stored attention weights."""
     h, dropout = config.h, config.attention_dropout > 0
     width, held = dtype.itemsize, longest_plain(dtype)
     if gpu or (held < T * S and not dropout):
@@ -246,7 +246,7 @@ def _attention_bytes(config: ModelConfig, B: int, T: int, S: int, dtype: torch.d
 
 
 def smaller_batch(recipe: Recipe, fits: Callable[[Recipe], bool]) -> Recipe | None:
-    """Return the recipe with the fewest accumulated batches that fits, or None if a single sentence does not."""
+    """Return the recipe with the fewest accumulated batches that fits, or None."""
     training = recipe.training
     tokens = training.batch_tokens * training.accumulate
 

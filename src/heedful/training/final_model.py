@@ -145,7 +145,7 @@ def _copy_alphas_to_best(run: RunDirectory, model: Model) -> None:
 
 
 def climb(start: float, score: Callable[[float], float]) -> dict[float, float]:
-    """Return the scores of `start` and of the values above it while they rise, or else of those below it."""
+    """Return the scores of `start` and of higher values while they rise, or of lower ones."""
     scores = {start: score(start)}
     for step in (_ALPHA_STEP, -_ALPHA_STEP):
         alpha = round(start + step, 2)

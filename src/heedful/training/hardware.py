@@ -41,7 +41,7 @@ def _free(root: Path) -> Iterator[int]:
 
 
 def _left_by_groups(root: Path) -> Iterator[int]:
-    """Yield the memory that each control group of this process (container, job) has left below its limit."""
+    """Yield the memory left in each control group of this process (container, job)."""
     for line in _lines(root / "proc/self/cgroup"):
         _, controllers, path = line.split(":", 2)
         for controller, top, limit, usage, cache in _GROUPS:

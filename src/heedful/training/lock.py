@@ -45,7 +45,7 @@ def locked(run: RunDirectory) -> Iterator[None]:
 
 
 def _open_and_lock(run: RunDirectory) -> int:
-    """Lock the marker, or raise CheckpointError with the PID of the process that holds the lock."""
+    """Lock the marker, or raise CheckpointError with the PID of the lock's holder."""
     with disk_errors(run.marker):
         descriptor = take_lock(run.marker)
     if descriptor is None:

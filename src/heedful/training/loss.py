@@ -1,4 +1,4 @@
-"""Cross-entropy with label smoothing (section 5.4), and the unsmoothed likelihood behind perplexity."""
+"""Label-smoothed cross-entropy (section 5.4), and the likelihood behind perplexity."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def with_bias_column(states_PD: Tensor, embedding: Embedding) -> tuple[Tensor, T
 
 
 def perplexity(nll_per_token: float) -> float:
-    """Return e^nll of the unsmoothed negative log-likelihood per token, or infinity if it overflows."""
+    """Return e^nll for an unsmoothed nll per token, or infinity if it overflows."""
     try:
         return math.exp(nll_per_token)
     except OverflowError:

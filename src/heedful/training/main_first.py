@@ -21,7 +21,7 @@ _DONE, _FAILED = b"done", b"failed"
 
 
 class Heartbeat:
-    """Context manager for work of the main process: show the others that it is alive, then that it is done."""
+    """Context manager for work of the main process: signal that it is alive, then done."""
 
     def __init__(self, store: Store, key: str) -> None:
         self._store, self._key = store, key

@@ -72,7 +72,7 @@ def _state_shapes(optimizer: torch.optim.Optimizer, parameter: Tensor) -> dict[s
 
 
 def _placed(tensor: Tensor, parameter: Tensor) -> Tensor:
-    """Return a moment on the parameter's device, or the part of it that belongs to this process."""
+    """Return a moment on the parameter's device, or this process's part of it."""
     return placed_like(tensor, parameter) if tensor.shape == parameter.shape else tensor.to(parameter.device)
 
 

@@ -1,4 +1,4 @@
-"""Training on a corpus that `heedful prepare` wrote: its tokenizer, rules and validation text belong to it."""
+"""Training on a prepared corpus, with its tokenizer, rules and validation text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OWN_UNLESS_GIVEN = ("source_language", "target_language")
 
 
 def completed(settings: Settings, initial_model: Model | None) -> Settings:
-    """Return the settings with those of the prepared corpus, if `data.source` names one; raise if they differ."""
+    """Return the settings with those of a prepared `data.source`; raise if they differ."""
     data = settings.get("data", {})
     prepared = prepared_text(DataConfig(**data))
     if prepared is None:

@@ -94,7 +94,7 @@ def train_settings(
     device: str = "auto",
     time: str | None = None,
 ) -> Run:
-    """Train with these settings, or resume the run in `out`, and leave the state of torch as it was."""
+    """Train with these settings or resume the run in `out`; restore the state of torch."""
     settings = completed(settings, preset, init)
     seconds = None if time is None else parse_duration(time)
     run, chosen_device = RunDirectory(out.absolute()), pick_device(device)
@@ -146,7 +146,7 @@ def _train(run: RunDirectory, settings: Settings, processes: ProcessGroup, secon
 
 
 def _prepare(run: RunDirectory, settings: Settings, processes: ProcessGroup, seconds: float | None) -> Prepared:
-    """Read the text and clean up in the main process; the other processes then read what it wrote."""
+    """Prepare the run in the main process; the other processes then read what it wrote."""
     with processes.main_first("preparing the text"):
         if not processes.is_main:
             return run_setup.resume(run, settings)
@@ -239,7 +239,7 @@ def _restore(run: RunDirectory, prepared: Prepared, processes: ProcessGroup) -> 
 
 
 def _update_facts(progress: Progress, processes: ProcessGroup, precision: str) -> None:
-    """Record the facts that bit-exact resumption depends on, and warn if one has changed since the last session."""
+    """Record the facts that exact resumption depends on, and warn if one has changed."""
     facts = {
         "threads": torch.get_num_threads(),
         "torch": torch.__version__,

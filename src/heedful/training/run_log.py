@@ -16,7 +16,7 @@ class RunLog:
     """Append entries; each is in the file before the next step starts."""
 
     def __init__(self, path: Path, keep_bytes: int | None = None) -> None:
-        """Open the log, and remove entries beyond `keep_bytes`, its size at the resumed checkpoint."""
+        """Open the log and truncate it to `keep_bytes`, its size at the resumed checkpoint."""
         self.path = path
         with disk_errors(path):
             self._file = path.open("ab")

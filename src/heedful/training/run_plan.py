@@ -1,4 +1,4 @@
-"""The plan of a run in one line, and its duration on this machine, from measured steps and searches."""
+"""The plan of a run in one line, and its duration from measured steps and searches."""
 
 from __future__ import annotations
 
@@ -77,13 +77,13 @@ def pauses(recipe: Recipe, speed: Speed, validations: int) -> float:
 
 
 def measure_short(recipe: Recipe, trial: Trial) -> Speed | None:
-    """Measure for a small part of the run's duration; return None if it has too few steps for that."""
+    """Measure for a small part of the run's duration; return None for a very short run."""
     most = recipe.training.steps // _SHARE
     return measure(recipe, trial, _SECONDS, most) if most > _WARMUP_BATCHES else None
 
 
 def measure(recipe: Recipe, trial: Trial, seconds: float, most: int | None = None) -> Speed:
-    """Measure updates of a random model on the training text, then searches with it on the validation text."""
+    """Measure a random model: updates on the training text, searches on the validation text."""
     training = replace(recipe.training, dropout_warmup_steps=0)  # masks cost time, and training soon has them
     with preserved_torch_state():
         torch.set_num_threads(training.threads or cores())
@@ -109,7 +109,7 @@ def measure(recipe: Recipe, trial: Trial, seconds: float, most: int | None = Non
 
 
 def _search_seconds(model: Transformer, trial: Trial, beam: int, most_lines: int) -> float:
-    """Measure a search on some of the validation lines, and return the duration for all, at most `most_lines`."""
+    """Measure a search on some validation lines; return the duration for `most_lines` at most."""
     lines = min(len(trial.valid), most_lines)
     every = -(-lines // _SEARCHED)
     sources = [trial.valid.source(number).tolist() for number in range(0, lines, every)]

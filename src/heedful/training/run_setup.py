@@ -116,7 +116,7 @@ def begin(
 
 
 def _require_valid(settings: Settings, device: torch.device) -> None:
-    """Raise ConfigError for invalid settings before the corpus is read, with missing keys chosen for some size."""
+    """Raise ConfigError for invalid settings before the corpus is read."""
     some = autoconfig.choose(settings, CorpusSize(10_000, 200_000), gpu=device.type == "cuda")
     recipes.build(autoconfig.apply(settings, some))
 
@@ -203,7 +203,7 @@ def open_initial_model(settings: Settings) -> Model | None:
 
 
 def with_initial_model(settings: Settings, model: Model | None) -> Settings:
-    """Return the settings with shape and vocabulary of the model to fine-tune; raise if they set something else."""
+    """Return the settings with the shape of the model to fine-tune; raise if they differ."""
     if model is None:
         return settings
     given = settings.get("data", {})
@@ -269,7 +269,7 @@ def choose_tokenizer(
 
 
 def _sample(corpus: ParallelText, pairs: int, lowercase: bool) -> Iterator[str]:
-    """Yield the lines to learn the vocabulary from: all, or evenly spaced ones of a large corpus."""
+    """Yield the lines to train the tokenizer on: all, or evenly spaced ones."""
     every = -(-2 * pairs // SAMPLE)
     for pair in islice(corpus.pairs(), 0, None, every):
         for text in pair:

@@ -90,7 +90,7 @@ class RunWriter:
             write_model(self.run.best, replace(model, history=history))
 
     def save_checkpoint(self, state: checkpoints.State, progress: Progress) -> None:
-        """Write a checkpoint of the current step, and remove checkpoints that are no longer needed."""
+        """Write a checkpoint of the current step, and prune old checkpoints."""
         if self.log is None:
             return
         with self.display.phase("saving"):

@@ -1,4 +1,4 @@
-"""Tensors of which each process holds a part (`training.shard = true`), and how to gather and to split them."""
+"""Sharded tensors (`training.shard = true`): how to gather and to split them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def local(tensor: Tensor) -> Tensor:
 
 
 def gathered_rows(parts_NRC: Tensor, like_RC: Tensor) -> Tensor:
-    """Return a stack of whole matrices, given this process's rows of each and one of the matrices."""
+    """Return a stack of whole matrices, gathered from each process's rows."""
     if not is_sharded(like_RC):
         return parts_NRC
     from torch.distributed.tensor import DTensor, Shard

@@ -1,4 +1,4 @@
-"""Handle SIGINT and SIGTERM: the first finishes the step and saves, a second exits immediately."""
+"""Handle SIGINT and SIGTERM: the first saves after the step, a second exits immediately."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`heedful train --time`: the shape and the number of steps that fit into a time budget on this machine."""
+"""`heedful train --time`: the shape and number of steps that fit a time budget."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ class Trainer:
         return rate
 
     def _accumulate_gradients(self, step: int, batches: list[Batch], tokens: int) -> tuple[float, float]:
-        """Add up the gradients of the batches' losses, divided by `tokens`; return the smoothed loss and the nll."""
+        """Accumulate gradients of the mean loss over `tokens`; return the smoothed loss and nll."""
         self.model.train()
         sums = []
         for number, batch in enumerate(batches):
@@ -190,7 +190,7 @@ class Trainer:
         writer.show_validation(self.progress.step, scores, is_best, samples)
 
     def _scores(self, model: Transformer, validation: Validation, report: Report) -> tuple[Scores, list[Sample]]:
-        """Validate in the main process, and return its scores in every process: they must all stop at the same step."""
+        """Validate in the main process, and return its scores in every process."""
         scores = Scores(*[0.0] * len(fields(Scores)))
         samples: list[Sample] = []
         with self.processes.main_first("validating"):

@@ -62,7 +62,7 @@ class Validation:
     def run(
         self, model: Transformer, batch_tokens: int, label_smoothing: float, report: Report
     ) -> tuple[Scores, list[Sample]]:
-        """Return the scores and a few translations; `report` is called with the lines done and the total."""
+        """Return the scores and a few translations; `report` gets the lines done and the total."""
         began = monotonic()
         total = len(self.store) + len(self.pairs)
         was_training = model.training
@@ -76,7 +76,7 @@ class Validation:
         return Scores(loss, nll, perplexity(nll), score.value, ratio, seconds), self._samples(translations)
 
     def bundle(self, transformer: Transformer) -> Model:
-        """Return the transformer with its tokenizer and settings, ready to translate or to be written."""
+        """Return the transformer with its tokenizer and settings, ready to use or save."""
         return Model(transformer, self.tokenizer, self.text, self.decoding)
 
     @torch.inference_mode()
@@ -137,7 +137,7 @@ class Validation:
         return translations
 
     def _samples(self, translations: list[str]) -> list[Sample]:
-        """Return sample translations, always of the same lines, so that they can be compared over time."""
+        """Return sample translations, always of the same lines, for comparison over time."""
         spread = sorted({len(self.pairs) * number // _SAMPLES for number in range(_SAMPLES)})
         return [
             Sample(self.pairs[number].source, translations[number], self.pairs[number].target)

@@ -1,4 +1,4 @@
-"""Atomic writes: files and directories are written next to their target, flushed to disk and renamed once.
+"""Atomic writes of files and directories: write beside the target, sync, rename.
 
 Nothing that heedful did not write is replaced or deleted, and no link is followed.
 """
@@ -261,7 +261,7 @@ def flush_tree(top: Path) -> None:
 
 @contextmanager
 def disk_errors(path: Path, needed: int | None = None) -> Iterator[None]:
-    """Turn a full or failing disk into a MachineError with needed and free bytes, and a bad path into a UsageError."""
+    """Turn disk failures into a MachineError, and a bad path into a UsageError."""
     try:
         yield
     except OSError as error:

@@ -56,7 +56,7 @@ def has_native_bf16(device: torch.device) -> bool:
 
 @contextmanager
 def preserved_torch_state() -> Iterator[None]:
-    """Restore torch's thread count and global random state: a library call leaves the process as it found it."""
+    """Restore torch's thread count and global random state after a library call."""
     threads = torch.get_num_threads()
     try:
         with torch.random.fork_rng():

@@ -31,7 +31,7 @@ _MOST_BYTES = 1_000_000  # of a recipe
 
 
 def read(path: Path, data_root: Path | None = None) -> Settings:
-    """Return the settings of a recipe file, with data paths made absolute below `data_root` (default: its folder)."""
+    """Return the settings of a recipe file, with data paths resolved against `data_root`."""
     try:
         with path.open("rb") as stream:
             text = stream.read(_MOST_BYTES + 1).decode("utf-8")

@@ -83,7 +83,7 @@ def _interrupted() -> int:
 
 
 def _report(error: Exception) -> int:
-    """Print the message of a user's or machine's error and return the exit code; raise any other error again."""
+    """Print a user's or machine's error and return its exit code; raise any other again."""
     if isinstance(error, HeedfulError):
         return _say(str(error), error.exit_code)
     if isinstance(error, BrokenPipeError):

@@ -12,7 +12,7 @@ from heedful.storage.ownership import is_ours, require_outside_models
 
 
 def require_not_in_a_model(path: Path, option: str = "--output") -> None:
-    """Raise UsageError if writing `path` would replace a part of a model or run, or modify a model directory."""
+    """Raise UsageError if writing `path` would change a model or replace a part of a run."""
     require_outside_models(path, option)
     path = real_path(path)
     marked = next((one for one in path.parents if (one / MARKER).exists()), None)

@@ -1,4 +1,4 @@
-"""Token-budget batching: a batch of B pairs padded to length T holds B × T ≤ budget positions (section 5.1)."""
+"""Token-budget batching (section 5.1): B pairs padded to length T satisfy B × T ≤ budget."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The encoder for search: like `Transformer.encode`, its oracle, with joined projections in the precision of search."""
+"""The encoder for search: `Transformer.encode` with joined projections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The weights of a model, laid out for search: projections of the same states are joined into one matrix."""
+"""The weights of a model for search: projections of the same states in one matrix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gold word alignment of a sentence pair: which German words realise the same lexical entry as which English ones.
+"""Gold word alignment of a sentence pair, from the lexical entry of each word.
 
 Nouns, adjectives, verbs and adverbs of the abstract syntax tree are replaced with copies whose forms carry an invisible
 mark, one per occurrence. The realisers inflect and order the marked forms as usual, and equal marks in the two

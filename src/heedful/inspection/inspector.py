@@ -1,4 +1,4 @@
-"""Inspect a loaded model on one sentence pair: attention, search, next tokens, and single steps on request."""
+"""Inspect a model on one sentence pair: attention, search, next tokens and single steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The model of section 3: attention (3.2), layers (3.1, 3.3), embeddings (3.4, 3.5), Transformer (Figure 1).
+"""The model of section 3: attention, layers, embeddings and Transformer (Figure 1).
 
 Tensor names end in their shape: `q_BHTK`, `logits_BTV`. One legend for the whole code base:
 

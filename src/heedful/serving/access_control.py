@@ -1,4 +1,4 @@
-"""Access control: Host header, cross-origin requests, API keys, and client addresses behind proxies."""
+"""Access control: Host header, cross-origin requests, API keys and trusted proxies."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Access:
             yield "Any website can use this server without a key. See `--cors-origin` and `--api-keys`."
 
     def check_host(self, headers: Headers) -> None:
-        """Reject unknown host names, because a website can point its own name at this address (DNS rebinding)."""
+        """Reject unknown host names to prevent DNS rebinding."""
         given = headers.get("host", "")
         if not (match := _AUTHORITY.fullmatch(given)):
             raise RequestError(f'"{given}" is not a valid Host header.')
@@ -86,7 +86,7 @@ class Access:
             )
 
     def client(self, scope: Scope) -> str:
-        """Return the address of the client: behind trusted proxies, the rightmost address that is not one of them."""
+        """Return the client address: behind trusted proxies, the rightmost untrusted one."""
         client = peer = _peer(scope)
         if not self._is_trusted(peer):
             return client
@@ -110,7 +110,7 @@ class Access:
         return address is not None and any(address in network for network in self.trusted_proxies)
 
     def is_local(self, scope: Scope) -> bool:
-        """Return whether the client is on this machine, and not a local proxy that forwards for others."""
+        """Return whether the client is on this machine and not a local forwarding proxy."""
         address = _address(self.client(scope))
         if address is None or not address.is_loopback:
             return False
@@ -142,7 +142,7 @@ def rate_limit_group(client: str) -> str:
 
 
 def _peer(scope: Scope) -> str:
-    """Return the address of the socket's other end, without the zone that the system adds to fe80::1%eth0."""
+    """Return the peer address of the socket without its IPv6 zone (fe80::1%eth0)."""
     peer = str((scope.get("client") or (_UNKNOWN,))[0])
     return peer.partition("%")[0] if ":" in peer else peer
 
@@ -210,7 +210,7 @@ def hosts_from(given: Sequence[str]) -> tuple[str, ...]:
 
 
 def _forwarded_address(text: str) -> Address | None:
-    """Return the address of an X-Forwarded-For entry, which may have a port: 192.0.2.1:5555, [2001:db8::1]:5555."""
+    """Return the address of an X-Forwarded-For entry, such as 192.0.2.1:5555 or [2001:db8::1]."""
     bracketed = re.fullmatch(r"\[([^\]]*)\](?::\d+)?", text)
     if bracketed:
         return _address(bracketed[1])

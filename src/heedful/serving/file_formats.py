@@ -1,4 +1,4 @@
-"""File formats: split plain text, HTML and SubRip subtitles into translatable and other parts."""
+"""File formats: split text, HTML and SubRip subtitles into translatable and other parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""POST /translate_file and GET /download_file/<name>: file translation as in LibreTranslate."""
+"""POST /translate_file, GET /download_file/<name>: file translation as in LibreTranslate."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ def _decoded(asked: FileRequest) -> str:
 
 
 def _requests(document: Document, limits: Limits, most: int) -> Iterator[list[str]]:
-    """Group the texts into requests; a document without text still gets one, to check its languages."""
+    """Group the texts into requests; an empty document gets one, to check its languages."""
     texts: list[str] = []
     characters = 0
     for text in document.texts():

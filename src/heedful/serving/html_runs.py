@@ -75,7 +75,7 @@ def pairs(tokens: Iterable[Token]) -> dict[int, int]:
 
 
 def _well_nested(run: list[Token]) -> Iterator[Group]:
-    """Split a run at tags that overlap others or are nested too deeply, because their order must not change."""
+    """Split a run at tags that overlap others or are nested too deeply."""
     matched = pairs(run)
     if not run:
         return
@@ -154,7 +154,7 @@ def _is_untranslated(token: Token) -> bool:
 
 
 def _implied_end(tokens: list[Token], ends: dict[int, int], start: int) -> int:
-    """Return where an element without an end tag ends: before the next block, or the end of the element around it."""
+    """Return where an unclosed element ends: at the next block or its parent's end."""
     if _is_empty(tokens[start]):
         return start + 1
     is_reading = tokens[start].name in _READINGS

@@ -120,7 +120,7 @@ class _Tokenizer:
         return token
 
     def _comment(self, start: int) -> str:
-        """Return the comment, declaration or instruction that starts here; empty if it is unclosed."""
+        """Return the comment, declaration or instruction that starts here; empty if unclosed."""
         page = self.page
         if page.startswith("<!--", start):
             if start > self.last_comment_end and not page.startswith(("<!-->", "<!--->"), start):

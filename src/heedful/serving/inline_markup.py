@@ -49,7 +49,7 @@ class Run:
 
 
 class Word(NamedTuple):
-    """A word of the translation: its offsets, and its attention weights to the words of its source segment."""
+    """A word of the translation: its offsets and its attention weights to source words."""
 
     start: int
     end: int
@@ -172,7 +172,7 @@ class _Restorer:
         return found
 
     def _copy(self, node: Node, own: Span, span: Span, owner: list[int | None]) -> Span | None:
-        """Return the free words that contain the name of an untouched element: the model has copied it."""
+        """Return the free words in which the model has copied the name of an untouched element."""
         low, high = self._window(own, span)
         if not node.name or low == high:
             return None

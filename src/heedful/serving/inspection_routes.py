@@ -1,4 +1,4 @@
-"""The web app: GET / · /attend · /inside, and POST /inspect · /inspect/contrast · /inspect/steps for its data."""
+"""The web app's pages (GET /, /attend, /inside) and their data (POST /inspect, …)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OpenAPI schemas of request bodies and errors (/openapi.json); requests.py does the actual validation."""
+"""OpenAPI schemas of request bodies and errors (/openapi.json); requests.py validates."""
 
 from __future__ import annotations
 

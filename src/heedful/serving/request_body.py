@@ -1,4 +1,4 @@
-"""Request bodies: JSON, urlencoded and multipart forms, read within the limits and parsed off the event loop."""
+"""Request bodies: JSON and forms, read within the limits and parsed off the event loop."""
 
 from __future__ import annotations
 

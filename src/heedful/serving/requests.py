@@ -21,7 +21,7 @@ class RequestError(HeedfulError):
 
 
 def missing(name: str) -> RequestError:
-    """Return LibreTranslate's error for a missing field; clients compare messages that start with "Invalid request"."""
+    """Return LibreTranslate's error for a missing field, whose text clients compare."""
     return RequestError(f"Invalid request: missing {name} parameter")
 
 

@@ -32,7 +32,7 @@ def html_page(content: str, policy: str | None = None) -> HTMLResponse:
 
 
 def content_policy(content: str) -> str:
-    """Return the Content-Security-Policy of a page, which allows its inline scripts and styles by SHA-256."""
+    """Return a page's Content-Security-Policy, with SHA-256 of its inline scripts and styles."""
     scripts, styles = (" ".join(["'self'", *_hashes(content, name)]) for name in ("script", "style"))
     return (
         f"default-src 'none'; script-src {scripts}; style-src {styles}; img-src 'self' data:; font-src 'self'; "

@@ -11,7 +11,7 @@ class Engine(Protocol):
     """Finds translations. Only one thread calls `search`, one batch at a time."""
 
     def search(self, sources: list[list[int]], n_best: int) -> list[list[list[int]]]:
-        """Return the best translations of every source, best first, all as token ids with the end token."""
+        """Return the translations of every source, best first, as token ids with the end token."""
 
 
 class TranslatorEngine:

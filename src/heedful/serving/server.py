@@ -1,4 +1,4 @@
-"""The HTTP server: uvicorn with strict parsing, deadlines for slow clients and graceful shutdown."""
+"""The HTTP server: uvicorn with strict parsing, deadlines and graceful shutdown."""
 
 from __future__ import annotations
 

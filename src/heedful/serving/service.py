@@ -1,4 +1,4 @@
-"""The translation service: select the model, segment the texts, translate, and join the results."""
+"""The translation service: select the model, segment the texts, translate and join."""
 
 from __future__ import annotations
 
@@ -83,14 +83,14 @@ class TranslationService:
         return _answer(asked, found, detected)
 
     def _detected(self, asked: TranslateRequest) -> dict[str, Any]:
-        """Return the detected language; without profiles, the first source language for the target."""
+        """Return the detected language, or without profiles the target's first source language."""
         if self.profiles:
             return self.detect("\n".join(asked.texts))[0]
         source = next((source for source, target in self.models if target == asked.target), next(iter(self.models))[0])
         return {"confidence": 0.0, "language": source}
 
     async def language_pair(self, asked: TranslateRequest) -> tuple[TranslateRequest, ServedModel]:
-        """Return the request with its languages resolved and detected, and the model that translates between them."""
+        """Return the request with its languages resolved, and the model for them."""
         asked = self._resolved(asked)
         if asked.source == AUTO:
             detected = await asyncio.to_thread(self._detected, asked)

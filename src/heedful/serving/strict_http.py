@@ -42,7 +42,7 @@ class StrictConnection(h11.Connection):
 
 
 def _check_head(received: bytes) -> None:
-    """Raise unless the bytes before the first empty line are a well-formed head, or the start of one."""
+    """Raise unless the bytes before the first empty line can begin a well-formed head."""
     end = received.find(b"\r\n\r\n")
     head = received if end < 0 else received[: end + 2]
     if _BAD_LINE_END.search(head):

@@ -1,4 +1,4 @@
-"""GET /spec and GET /docs: the API description (Swagger 2.0, as in LibreTranslate) and Swagger UI."""
+"""GET /spec and GET /docs: Swagger 2.0 (as in LibreTranslate) and Swagger UI."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def needs_alignment(borders: Sequence[int], segment: Segment) -> bool:
 
 
 def align_words(translator: Translator, segment: Segment, target: list[int]) -> AlignedText:
-    """Return the words of a segment's translation (token ids) with their weights to the source words."""
+    """Return the words of a segment's translation with their weights to the source words."""
     attention, text = translator.attention(segment.ids, target), translator.text(target)
     source_owners, target_owners = (group_tokens(tokens)[1] for tokens in (attention.source, attention.target))
     weights_TS = word_weights(attention.cross.mean(dim=(0, 1)), target_owners, source_owners)
@@ -38,7 +38,7 @@ def align_words(translator: Translator, segment: Segment, target: list[int]) -> 
 
 
 def _weaken_mismatched_weights(weights_TS: Tensor, target: list[bool], source: list[bool]) -> Tensor:
-    """Weaken weights between words and punctuation, because idle heads attend to the full stop."""
+    """Weaken weights between words and punctuation: idle heads attend to the full stop."""
     alike_TS = torch.tensor(target)[:, None] == torch.tensor(source)[None, :]
     return torch.where(alike_TS, weights_TS, FAINT * weights_TS)
 

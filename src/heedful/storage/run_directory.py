@@ -190,7 +190,7 @@ def is_run(path: Path) -> bool:
 
 
 def open_model(path: Path, checkpoint: str | None = None, device: torch.device | str = "cpu") -> Model:
-    """Open a MODEL, or the "averaged", "best" or "last" model of a RUN. By default, take the first that exists."""
+    """Open a MODEL, or a model of a RUN: "averaged", "best" or "last" (default: the first)."""
     if checkpoint not in (None, *CHECKPOINTS):
         raise UsageError(f'Unknown checkpoint "{checkpoint}".{nearest(str(checkpoint), CHECKPOINTS)}')
     if not is_run(path):

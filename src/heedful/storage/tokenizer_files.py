@@ -1,4 +1,4 @@
-"""The files of a tokenizer in a MODEL or a RUN: tokenizer.model, or the three of an imported Marian model."""
+"""The files of a tokenizer in a MODEL or a RUN: tokenizer.model, or Marian's three."""
 
 from __future__ import annotations
 

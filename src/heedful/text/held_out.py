@@ -1,4 +1,4 @@
-"""Validation text for a corpus that has none: pairs held out from training, chosen by a hash of their text.
+"""Validation text for a corpus without any: held-out pairs, chosen by a hash.
 
 The choice depends on the text of the pairs alone, not on their order, their files or the random seed. Training leaves
 out every pair that shares a side with a held-out one; otherwise a model that has learned a source by heart would

@@ -1,4 +1,4 @@
-"""The frame of every page: one self-contained file, in light and dark mode, for wide screens and phones."""
+"""The frame of every page: one self-contained file, in light and dark mode."""
 
 from __future__ import annotations
 

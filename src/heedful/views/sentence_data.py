@@ -80,7 +80,7 @@ def steps_data(inspector: Inspector, found: Inspection, place: Head, positions: 
 
 
 def write_attention_data(sentences: Sequence[AttendedSentence], path: Path) -> None:
-    """Write all weights as JSON: `sentences[i].cross[layer][head][row][column]`, with row and column tokens."""
+    """Write all weights as JSON: `sentences[i].cross[layer][head][row][column]`."""
     content = [
         {
             "source_text": sentence.source,

@@ -15,10 +15,10 @@ import malicious_files
 import pytest
 from fault_injection import forked
 
+from heedful import manifest as manifest_module
 from heedful import recipes
 from heedful.engines.load import load
 from heedful.errors import HeedfulError
-from heedful.storage import manifest as manifest_module
 from heedful.storage import model_directory
 from heedful.text.text_files import read_lines
 from heedful.training.checkpoints import read_progress

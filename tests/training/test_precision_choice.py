@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import synthetic_tasks
+from heedful import recipes
 from heedful.errors import ConfigError
 from heedful.storage.run_directory import RunDirectory
 from heedful.training import precision as precision_module
@@ -115,11 +116,8 @@ def test_a_dry_run_counts_the_memory_of_the_choice(
     settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch, native: bool
 ) -> None:
     on(monkeypatch, native)
-    nested: dict[str, dict[str, Any]] = {}
-    for key, value in {**settings, "training.precision": "auto"}.items():
-        section, name = key.split(".")
-        nested.setdefault(section, {})[name] = value
-    planned = plan(completed(nested, None, None), None, CPU)
+    given = recipes.from_mapping({**settings, "training.precision": "auto"})
+    planned = plan(completed(given, None, None), None, CPU)
     assert planned.recipe.training.precision == NATIVE[native]
     assert any(f"training.precision = {NATIVE[native]}" in choice for choice in planned.chosen)
     cost = planned.estimate(planned.recipe, gpu=False)

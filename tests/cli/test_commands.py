@@ -142,7 +142,7 @@ def test_too_long_line_is_translated_in_parts_with_a_warning(
     outcome = heedful("translate", model, "--beam", "1", stdin=b"a\n" + b"a b c d " * 20 + b"\n")
     assert outcome.code == 0
     assert outcome.out.count("\n") == 2
-    assert "line 2 is longer than the 40 tokens" in caplog.text
+    assert "line 2 is longer than the training maximum of 40 tokens" in caplog.text
 
 
 SEVERAL = ["A b c. D e!  F g", "H g f.", "", "A b.\tC d. " * 30]
@@ -187,8 +187,8 @@ def test_prompt_is_not_written_to_redirected_output(
     ("options", "engine"),
     [
         ((), "heedful: faster in batches"),
-        (("--scores",), "heedful: --scores needs"),
-        (("--n-best", "2"), "heedful: --n-best needs"),
+        (("--scores",), "heedful: `--scores` needs"),
+        (("--n-best", "2"), "heedful: `--n-best` needs"),
         (("--precision", "int8"), "heedful: CTranslate2 runs in float32"),
         (("--engine", "heedful"), ""),
     ],

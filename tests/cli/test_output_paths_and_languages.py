@@ -197,6 +197,34 @@ def test_user_report_is_not_replaced(heedful: Program, tmp_path: Path) -> None:
     assert (tmp_path / "order" / "report.md").read_text() == "mine"
 
 
+@pytest.mark.parametrize("command", ["prepare", "compare"])
+def test_no_page_replaces_an_input(heedful: Program, corpus: dict[str, str], tmp_path: Path, command: str) -> None:
+    """Also under another name of the same file. Nothing is prepared or translated before."""
+    source = tmp_path / "source.html"
+    source.write_text(Path(corpus["data.source"]).read_text())
+    text, page = source.read_bytes(), tmp_path / "page.html"
+    page.hardlink_to(source)
+    given: dict[str, list[str | Path]] = {
+        "prepare": ["--source", source, "--target", corpus["data.target"], "--out", tmp_path / "out", "--report", page],
+        "compare": [source, corpus["data.target"], "--reference", corpus["data.target"], "--out", page],
+    }
+    done = heedful(command, *given[command])
+    assert done.code == 2
+    assert "is one of the input files" in done.err
+    assert (page.read_bytes(), source.read_bytes()) == (text, text)
+    assert {path.name for path in tmp_path.iterdir()} == {"source.html", "page.html"}
+
+
+def test_a_preparation_report_is_a_page(heedful: Program, corpus: dict[str, str], tmp_path: Path) -> None:
+    """A text file named by mistake is not replaced."""
+    notes = tmp_path / "notes.txt"
+    notes.write_text("mine")
+    files = ("--source", corpus["data.source"], "--target", corpus["data.target"])
+    done = heedful("prepare", *files, "--out", tmp_path / "out", "--report", notes)
+    assert (done.code, notes.read_text()) == (2, "mine")
+    assert "must end in .html" in done.err
+
+
 Names = Callable[[str], list[str | Path]]
 FILES: dict[str, Names] = {
     "translate": lambda out: ["--output", out],

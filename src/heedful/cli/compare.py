@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from heedful.cli.output_file import require_not_in_a_model
+from heedful.cli.output_file import require_page
 from heedful.errors import UsageError
 from heedful.evaluation.comparison import Comparison, SentencePair
 from heedful.evaluation.comparison import compare as compare_systems
@@ -49,11 +49,8 @@ def _require_page(out: Path, arguments: argparse.Namespace) -> None:
     """Raise UsageError for an invalid --out before any model is loaded."""
     if arguments.json:
         raise UsageError("`--out` and `--json` cannot be combined. Pass only one of them.")
-    if out.suffix != ".html":
-        raise UsageError(f'`--out` must end in .html, not "{out}".')
-    require_not_in_a_model(out, "--out")
-    if not out.parent.is_dir():
-        raise UsageError(f"Cannot write {out}: directory {out.parent} does not exist. Create it first.")
+    files = (arguments.a, arguments.b, arguments.reference, arguments.source)
+    require_page(out, inputs=(file for file in files if file))
 
 
 def _text(found: Comparison) -> Iterator[str]:

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from heedful import presets, recipes
-from heedful.cli.output_file import require_not_in_a_model
+from heedful.cli.output_file import require_page
 from heedful.config import ModelConfig, Recipe
 from heedful.errors import ModelError, UsageError
 from heedful.formatting import format_duration, next_commands, plural, shell_command
@@ -45,10 +45,8 @@ def info(arguments: argparse.Namespace) -> None:
         raise UsageError(
             "`--out` requires a run, because it plots training curves. Pass a directory written by `heedful train`."
         )
-    if arguments.out and Path(arguments.out).suffix != ".html":
-        raise UsageError(f'`--out` must end in .html, not "{arguments.out}".')
     if arguments.out:
-        require_not_in_a_model(Path(arguments.out), "--out")
+        require_page(Path(arguments.out))
     facts = preset_facts(arguments.preset) if arguments.preset else path_facts(Path(arguments.path))
     if arguments.out:
         _write_page(facts, Path(arguments.out))

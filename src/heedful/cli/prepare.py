@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from heedful import recipes
-from heedful.cli.output_file import require_not_in_a_model
+from heedful.cli.output_file import require_page
 from heedful.devices import cores
 from heedful.errors import ConfigError, UsageError, nearest
 from heedful.formatting import plural, shell_command
@@ -27,7 +28,8 @@ _FILES = ("source", "target", "valid_source", "valid_target")
 
 def prepare(arguments: argparse.Namespace) -> None:
     if arguments.report:
-        require_not_in_a_model(Path(arguments.report), "--report")
+        files = chain(*(getattr(arguments, name) for name in _FILES), arguments.exclude)
+        require_page(Path(arguments.report), "--report", files)
     job, processes, request = _job(arguments.shard), _processes(arguments.processes), _request(arguments)
     prepared = write_prepared(request, Path(arguments.out), print_status, processes, job)
     print(prepared.path)

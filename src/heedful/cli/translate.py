@@ -19,7 +19,7 @@ from time import monotonic
 from typing import Any, BinaryIO, TextIO, cast
 
 from heedful.atomic_files import disk_errors, new_file
-from heedful.cli.output_file import require_not_in_a_model
+from heedful.cli.output_file import require_not_an_input, require_not_in_a_model
 from heedful.decoding.translator import Translation, Translator
 from heedful.engines.choice import Use
 from heedful.engines.load import load_all
@@ -117,7 +117,8 @@ def output(name: str | None, *inputs: str) -> Iterator[TextIO]:
         yield sys.stdout
         return
     path = Path(name)
-    if path.is_file() and (_is_one_of(path, inputs) if inputs else _is_standard_input(path)):
+    require_not_an_input(path, "--output", inputs)
+    if path.is_file() and not inputs and _is_standard_input(path):
         raise UsageError(f"`--output {name}` is one of the input files. Choose another name.")
     if not name or path.is_dir():
         raise UsageError(f'`--output` "{name}" is not a file. Choose a file name.')
@@ -141,10 +142,6 @@ def _open(path: Path) -> TextIO:
         return path.open("w", encoding="utf-8", newline="\n")
     compressed = gzip.GzipFile(path, "wb", mtime=0)  # the same bytes every time
     return io.TextIOWrapper(cast("BinaryIO", compressed), encoding="utf-8", newline="\n")
-
-
-def _is_one_of(path: Path, names: tuple[str, ...]) -> bool:
-    return any(Path(name).is_file() and path.samefile(name) for name in names)
 
 
 def _is_standard_input(path: Path) -> bool:

@@ -216,6 +216,16 @@ def test_user_directories_are_left_alone(tmp_path: Path, request_of_text: Reques
     assert tree(tmp_path / "own") == {"notes": b"mine"}
 
 
+def test_a_user_directory_inside_a_prepared_corpus_is_left_alone(tmp_path: Path, request_of_text: Request) -> None:
+    """Also where the text of an unfinished shard would be."""
+    found = prepared(request_of_text, tmp_path / "out")
+    mine = found.work / "text-1-of-1" / "notes"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("mine")
+    prepared(request_of_text, tmp_path / "out")
+    assert mine.read_text() == "mine"
+
+
 def test_every_pair_dropped_is_an_error(tmp_path: Path, settings: dict[str, Any]) -> None:
     request = Request({"data": settings}, exclude=(settings["source"][0], settings["target"][0]))
     with pytest.raises(Exception, match=r"No pairs are left|every line of the text is empty"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -20,12 +20,17 @@ def partition_file(directory: Path, shard: int) -> Path:
     return directory / f"{shard:05d}"
 
 
+def partition_names(shards: Iterable[int]) -> set[str]:
+    """Return the names of all files of a partition."""
+    return {partition_file(Path(), shard).name for shard in shards} | {MANIFEST}
+
+
 def write_partition(directory: Path, text: ParallelText, shards: int, wanted: Collection[int]) -> None:
     """Write the pairs of the wanted shards, in the order of the text. A complete partition is kept."""
-    names = {partition_file(directory, shard).name for shard in wanted}
-    if _is_complete(directory, names):
+    names = partition_names(wanted)
+    if _is_complete(directory, names - {MANIFEST}):
         return
-    with new_directory(directory, replaces=lambda old: holds_only(old, names | {MANIFEST})) as unfinished:
+    with new_directory(directory, replaces=lambda old: holds_only(old, names)) as unfinished:
         with ExitStack() as stack:
             files = {n: stack.enter_context(partition_file(unfinished, n).open("wb")) for n in wanted}
             for line, pair in enumerate(text.pairs(), start=1):

@@ -20,7 +20,7 @@ from heedful.data.store import Store, write_index
 from heedful.errors import ConfigError, CorpusError, UsageError
 from heedful.formatting import plural
 from heedful.manifest import MANIFEST, verify_manifest, write_manifest
-from heedful.preparation.partition import write_partition
+from heedful.preparation.partition import partition_names, write_partition
 from heedful.preparation.plan import SHARD_BYTES, Request, write_plan
 from heedful.preparation.shards import merged_report, write_report, write_shard
 from heedful.preparation.workers import run_in_processes
@@ -70,7 +70,7 @@ def prepare(
         partition = prepared.work / f"text-{job.number}-of-{job.jobs}"
         if left:
             _write_shards(prepared, request, partition, job, left, processes, print_status)
-        if partition.is_dir():
+        if holds_only(partition, partition_names(range(len(shards)))):
             discard(partition)
         if all(path.is_dir() for path in shards):
             with _or_another_job(prepared.index):

@@ -136,7 +136,10 @@ class _Connection(H11Protocol):
         """Close only our side; closing both would reset the connection before the client reads the response."""
         self._is_refused = True
         self.flow.resume_reading()
-        self.transport.write_eof()
+        try:
+            self.transport.write_eof()
+        except OSError:  # the client has reset the connection
+            self.transport.abort()
 
     def pause_writing(self) -> None:
         super().pause_writing()

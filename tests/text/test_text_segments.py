@@ -61,6 +61,14 @@ def test_cells_between_tabs_are_segments_of_their_own(sentence_per_line: bool) -
     assert found.join(["1", "2", "3"]) == "\t1 \t\t 2\t3\t"
 
 
+@pytest.mark.parametrize("line_break", ["\v", "\f", "\x85", "\u2028", "\u2029"])
+def test_unusual_line_breaks_end_a_sentence(line_break: str) -> None:
+    """Without one, the model would translate one of the two sentences."""
+    found = segmented(f"One here{line_break}Two here")
+    assert texts(found) == ["One here", "Two here"]
+    assert found.join(["1", "2"]) == f"1{line_break}2"
+
+
 def test_a_sentence_that_is_too_long_is_cut_and_counted() -> None:
     found = segmented("aa bb  cc. Dd.", longest=6)
     assert texts(found) == ["aa bb", "cc.", "Dd."]

@@ -12,7 +12,9 @@ from typing import NamedTuple, TypeVar
 from heedful.text.sentence_splitting import CLOSES, ENDS_AT_ONCE, split_sentences, split_text
 
 T = TypeVar("T")
-_CELL = re.compile(r"[^\r\n\t]+|[\r\n\t]+")  # a tab separates the cells of a table
+# A tab separates the cells of a table. The others end a line, for example in text copied from slides.
+_BREAKS = r"\r\n\t\v\f\x85\u2028\u2029"
+_CELL = re.compile(rf"[^{_BREAKS}]+|[{_BREAKS}]+")
 _NO_SPACE_AFTER = tuple(ENDS_AT_ONCE + CLOSES)
 Encode = Callable[[str], list[int]]  # text → token ids with EOS
 

@@ -65,6 +65,8 @@ TWO = [
     ("Yes.", "The dog is small."),
     ("He said “it is old.", "The dog is small.” ", "He left."),
     ("Wait...", "The dog is small."),
+    ("the man is old. ", "the dog is small."),
+    ("hi! ", "how are you? ", "i am fine."),
 ]
 ONE = [
     ("Dr. Smith met Mrs. Brown vs. Prof. Jones.", "en"),
@@ -86,6 +88,8 @@ ONE = [
     ("He met Mr.Smith there", "en"),
     ("heedful.Transformer", "en"),
     ("mail a.b@c.The or go", "en"),
+    ("dr. smith met mrs. brown, e.g. in st. mary, p. 7, no. 5", "en"),
+    ("hunde, z. b. pudel, am 3. mai, bzw. im 19. jahrhundert", "de"),
     ("iPhone and eBay and self.Value_1 and x.Y", "en"),
 ]
 

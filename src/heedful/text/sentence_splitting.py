@@ -2,7 +2,8 @@
 
 A sentence ends with . ! ? or a similar mark before a space, unless a lowercase letter follows; closing quotes and
 brackets belong to it. It ends with 。 or a similar mark even without a space, and with . ! ? between a word and a
-capitalised one, where a space was forgotten. `abbreviations.py` decides which full stops do not end a sentence.
+capitalised one, where a space was forgotten. `abbreviations.py` decides which full stops do not end a sentence. In a
+text without capitals, lowercase letters say nothing: it is split as if every word were capitalised.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ _FILE_ENDINGS = re.compile(
     re.IGNORECASE,
 )
 _LONGEST_WORD = 40  # characters
+_FIRST_LETTER = re.compile(r"(?<!\w)[^\W\d_]")
 _WORD = re.compile(r"\s*\S+\s*")
 
 
@@ -40,20 +42,26 @@ def split_sentences(text: str, language: str = "") -> list[str]:
 
     `language` is a code such as "de", if it is known: some abbreviations belong to one language.
     """
-    starts = [0, *(match.end() for match in _END.finditer(text) if _is_end(text, match, language)), len(text)]
+    cased = text if any(map(str.isupper, text)) else _with_capitals(text)
+    starts = [0, *(match.end() for match in _END.finditer(text) if _is_end(text, cased, match, language)), len(text)]
     return [text[start:end] for start, end in pairwise(starts) if start < end]
 
 
-def _is_end(text: str, match: re.Match[str], language: str) -> bool:
+def _with_capitals(text: str) -> str:
+    """Return text of the same length in which every word begins with a capital."""
+    return _FIRST_LETTER.sub(lambda match: match[0].upper() if len(match[0].upper()) == 1 else match[0], text)
+
+
+def _is_end(text: str, cased: str, match: re.Match[str], language: str) -> bool:
     mark = match[0].removesuffix(match["space"] or "")
     if match["joined"] is not None:
         if not _lacks_a_space(text, match):
             return False
     elif match["space"] is None or match.end() == len(text):
         return True
-    elif text[match.end()].islower():
+    elif cased[match.end()].islower():
         return False
-    return mark != "." or not is_abbreviation(text, match.start(), match.end(), language)
+    return mark != "." or not any(is_abbreviation(one, *match.span(), language) for one in {text, cased})
 
 
 def _lacks_a_space(text: str, match: re.Match[str]) -> bool:

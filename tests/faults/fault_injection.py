@@ -133,7 +133,7 @@ class Phases:
         ("step", Trainer, "train_step"),
         ("validation", Validation, "run"),
         ("best", RunWriter, "save_best"),
-        ("save", checkpoints, "save"),
+        ("save", checkpoints, "write"),
         ("prune", checkpoints, "prune"),
         ("average", final_model, "select_final_model"),
     )

@@ -69,7 +69,7 @@ def save_and_prune(run: RunDirectory, step: int) -> Work:
         with torch.no_grad():
             next(model.parameters()).add_(1.0)
         progress.step = step
-        checkpoints.save(run, model, optimizers, progress)
+        checkpoints.write(run, checkpoints.state_of(model, optimizers), progress)
         checkpoints.prune(run, 2, 2, newest=step)
 
     return work

@@ -28,10 +28,10 @@ class Trainer:
 
     def __init__(self, path: Path, settings: dict[str, Any], place: tuple[str, int, int]) -> None:
         self.log = path.parent / "first.txt"
-        ready, self.is_there = os.pipe()
+        ready, there = os.pipe()
 
         def stand_still() -> None:
-            os.write(self.is_there, b"x")
+            os.write(there, b"x")
             time.sleep(60)
 
         def work() -> None:
@@ -42,9 +42,9 @@ class Trainer:
         self.pid = os.fork()
         if self.pid == 0:
             os._exit(forked_inline(work, self.log))
-        assert os.read(ready, 1) == b"x", self.log.read_text()
-        os.close(ready)
-        os.close(self.is_there)
+        os.close(there)  # the child has the only one, so that its death ends the read
+        with os.fdopen(ready, "rb") as signals:
+            assert signals.read(1) == b"x", self.log.read_text()
 
     def kill(self) -> None:
         os.kill(self.pid, signal.SIGKILL)

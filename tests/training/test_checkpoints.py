@@ -16,7 +16,7 @@ from heedful.storage.file_names import OPTIMIZER
 from heedful.storage.model_directory import read_tensors, write_tensors
 from heedful.storage.run_directory import RunDirectory
 from heedful.training import checkpoints
-from heedful.training.checkpoints import load, prune, require_space, save
+from heedful.training.checkpoints import load, prune, require_space, state_of, write
 from heedful.training.optimizer import Optimizers, make_optimizers, state_tensors
 from heedful.training.progress import Progress
 
@@ -54,7 +54,7 @@ def make(run: RunDirectory) -> Callable[..., None]:
 
     def make(*steps: int) -> None:
         for step in steps:
-            save(run, model, optimizers, Progress(step=step))
+            write(run, state_of(model, optimizers), Progress(step=step))
 
     return make
 
@@ -72,7 +72,7 @@ def test_weights_moments_and_progress_come_back_bit_for_bit(run: RunDirectory) -
         log_bytes=123,
         facts={"threads": 1},
     )
-    save(run, model, optimizers, progress)
+    write(run, state_of(model, optimizers), progress)
     other, other_optimizers = trained(2, updates=0)
     assert load(run, 3, other, other_optimizers) == progress
     for before, after in zip(model.parameters(), other.parameters(), strict=True):
@@ -85,7 +85,7 @@ def test_weights_moments_and_progress_come_back_bit_for_bit(run: RunDirectory) -
 
 def test_the_next_update_is_the_one_that_would_have_been(run: RunDirectory) -> None:
     model, optimizers = trained(1)
-    save(run, model, optimizers, Progress(step=3))
+    write(run, state_of(model, optimizers), Progress(step=3))
     other, other_optimizers = trained(2, updates=0)
     load(run, 3, other, other_optimizers)
     for one, its_optimizers in ((model, optimizers), (other, other_optimizers)):
@@ -96,7 +96,7 @@ def test_the_next_update_is_the_one_that_would_have_been(run: RunDirectory) -> N
 
 def test_skipped_updates_are_not_counted_by_adam(run: RunDirectory) -> None:
     model, optimizers = trained(1, updates=3)
-    save(run, model, optimizers, Progress(step=5, skipped=2))
+    write(run, state_of(model, optimizers), Progress(step=5, skipped=2))
     other, other_optimizers = trained(2, updates=0)
     load(run, 5, other, other_optimizers)
     steps = [tensor for name, tensor in state_tensors(other, other_optimizers).items() if name.startswith("step.")]
@@ -105,7 +105,7 @@ def test_skipped_updates_are_not_counted_by_adam(run: RunDirectory) -> None:
 
 def test_an_optimizer_without_an_update_can_be_saved(run: RunDirectory) -> None:
     model, optimizers = trained(1, updates=0)
-    save(run, model, optimizers, Progress(step=1, skipped=1))
+    write(run, state_of(model, optimizers), Progress(step=1, skipped=1))
     other, other_optimizers = trained(2, updates=0)
     assert load(run, 1, other, other_optimizers).step == 1
     assert state_tensors(other, other_optimizers) == {}
@@ -222,7 +222,7 @@ def test_too_little_space_is_said_before_writing(run: RunDirectory, monkeypatch:
         require_space(run.checkpoints, 12_345)
     assert caught.value.exit_code == 4
     with pytest.raises(MachineError):
-        save(run, *trained(1), Progress(step=4))
+        write(run, state_of(*trained(1)), Progress(step=4))
     assert not run.checkpoints.exists()
 
 

@@ -83,7 +83,7 @@ def test_a_checkpoint_returns_the_average(tmp_path: Path) -> None:
     for update in (1, 2):
         randomised(model, update)
         average.update(model, update)
-    checkpoints.save(run, model, optimizers, Progress(step=2), average)
+    checkpoints.write(run, checkpoints.state_of(model, optimizers, average), Progress(step=2))
     found = MovingAverage(0.9)
     checkpoints.load(run, 2, model, optimizers, found)
     assert found.weights.keys() == average.weights.keys()

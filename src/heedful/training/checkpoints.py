@@ -33,17 +33,6 @@ class State(NamedTuple):
     has_moving_average: bool
 
 
-def save(
-    run: RunDirectory,
-    model: Transformer,
-    optimizers: Optimizers,
-    progress: Progress,
-    moving_average: MovingAverage | None = None,
-) -> Path:
-    """Write the checkpoint of a step atomically, and return its directory."""
-    return write(run, state_of(model, optimizers, moving_average), progress)
-
-
 def state_of(
     model: Transformer, optimizers: Optimizers, moving_average: MovingAverage | None = None, is_main: bool = True
 ) -> State:

@@ -5,8 +5,9 @@ downloads one if the package has none. This one makes the download unnecessary. 
 or 1: for marks before a space, and for each abbreviation and each word that begins a sentence. The next one adds them.
 
 The rules are those of `text/sentence_splitting.py`. It differs where the window does not reach: a space that was
-forgotten between sentences, quotes before the next word, several spaces, and numbers in the middle of a long line. Text
-without capitals is not split before a lowercase letter, because the window does not show the whole text.
+forgotten between sentences, quotes before the next word, several spaces, footnotes, Markdown, and numbers in the middle
+of a long line. Text without capitals is not split before a lowercase letter, because the window does not show the whole
+text.
 """
 
 from __future__ import annotations

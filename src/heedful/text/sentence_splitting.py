@@ -17,7 +17,7 @@ from heedful.text.abbreviations import OPENERS, OPENING, is_abbreviation
 ENDS = ".!?…؟۔।॥։"
 ENDS_AT_ONCE = "。！？"
 CLOSES = "\"'”’»)]」』）"
-_CLOSES = f"[{re.escape(CLOSES)}]*+"
+_CLOSES = rf"(?:[{re.escape(CLOSES)}*_]|\[\d{{1,3}}\])*+"  # also Markdown, and the number of a footnote: [1]
 _SPACE = r"[\s\0\ufffd]"  # NUL and its replacement character separate words like a space
 # Possessive, and never matched from the middle of a run: linear time for a million dots.
 _END = re.compile(

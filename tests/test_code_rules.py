@@ -201,6 +201,34 @@ def test_every_file_has_a_docstring():
     assert [name for name in silent if name not in ("version.py", "__main__.py")] == []
 
 
+def unclear_summaries(path: Path) -> list[str]:
+    """Return docstrings whose first line is not a complete sentence under 88 characters."""
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    texts = [ast.get_docstring(node) or "" for node in ast.walk(parsed(path)) if isinstance(node, documented)]
+    lines = [[*text.split("\n"), ""] for text in texts if text]
+    return [
+        f"{path.name}: {first}" for first, second, *_ in lines if len(first) >= 88 or not first.endswith(".") or second
+    ]
+
+
+def test_docstrings_begin_with_a_short_summary_sentence():
+    assert [wrong for path in FILES for wrong in unclear_summaries(path)] == []
+
+
+def test_control_unclear_summaries_are_found(tmp_path):
+    path = tmp_path / "code.py"
+    path.write_text(
+        '"""Fine."""\n'
+        'class A:\n    """Fine.\n\n    More."""\n'
+        '    def long(self):\n        """' + 87 * "x" + '."""\n'
+        '    async def ends_later(self):\n        """No full\n\n        stop."""\n'
+        'def goes_on():\n    """A sentence.\n    And another."""\n',
+        encoding="utf-8",
+    )
+    found = [wrong.removeprefix("code.py: ") for wrong in unclear_summaries(path)]
+    assert sorted(found) == ["A sentence.", "No full", 87 * "x" + "."]
+
+
 def untyped(function: object) -> list[str]:
     """Return the names of untyped parameters, and 'return' if the result is untyped."""
     signature = inspect.signature(function)  # type: ignore[arg-type]

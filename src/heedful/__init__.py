@@ -1,4 +1,4 @@
-"""heedful: the Transformer of "Attention Is All You Need", from text files to deployed translator.
+"""The Transformer of "Attention Is All You Need", from text files to deployed translator.
 
 translator = heedful.load("runs/demo")
 translator.translate("a line of text").text

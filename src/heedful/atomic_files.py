@@ -36,7 +36,7 @@ _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 
 
 def real_path(path: Path) -> Path:
-    """Return the absolute path with a name, as the system finds it; only the last name may be a link.
+    """Return the absolute path as the system finds it; only the last name may be a link.
 
     `os.path.abspath` would take LINK/.. for the directory that contains LINK.
     """
@@ -51,7 +51,7 @@ def is_empty(directory: Path) -> bool:
 
 
 def holds_only(directory: Path, names: Collection[str]) -> bool:
-    """Return whether `directory` contains only regular files with these names; links do not count."""
+    """Return whether `directory` contains only regular files with these names, no links."""
     if directory.is_symlink() or not directory.is_dir():
         return False
     with os.scandir(directory) as entries:
@@ -85,7 +85,7 @@ def new_directory(
 
 
 def require_replaceable(final: Path, replaces: Callable[[Path], bool]) -> None:
-    """Raise UsageError unless `final` does not exist, is empty, or is heedful's own, as `replaces` decides."""
+    """Raise UsageError unless `final` is absent, empty, or heedful's own by `replaces`."""
     if final.is_symlink():
         raise UsageError(f"{final} is a symbolic link, which heedful does not replace. Pass the directory itself.")
     if final.exists() and not is_empty(final) and not replaces(final):
@@ -105,7 +105,7 @@ def discard(path: Path) -> None:
 
 
 def clear_unfinished(parent: Path) -> None:
-    """Remove unfinished writes of killed processes from `parent`, and restore what they were replacing."""
+    """Remove unfinished writes of killed processes, and restore what they were replacing."""
     for space in parent.glob(f"{_UNFINISHED}*"):
         if not _is_workspace(space):
             continue  # not heedful's
@@ -211,7 +211,7 @@ def _clear(space: Path, final: Path) -> None:
 
 
 def _remove(space: Path, final: Path, descriptor: int, keep: bool = False) -> None:
-    """Remove a workspace that we have locked; the marker last, because the process may be killed here too."""
+    """Remove a locked workspace, the marker last: the process may be killed here too."""
     try:
         if space.exists():
             _clear(space, final)

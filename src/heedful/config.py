@@ -86,7 +86,7 @@ class DataConfig:
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """The model's shape: the [model] section of a recipe (section 3 and Table 3 of the paper)."""
+    """The shape of the model: the [model] section of a recipe (section 3, Table 3)."""
 
     vocab_size: int = 37_000  # set by the tokenizer, not a recipe key
     N: int = 6  # number of encoder layers, and of decoder layers unless N_decoder is set

@@ -38,7 +38,7 @@ def pick_device(name: str) -> torch.device:
 
 
 def has_native_bf16(device: torch.device) -> bool:
-    """Return whether the device multiplies bf16 matrices natively, and torch may use the instructions.
+    """Return whether the device multiplies bf16 matrices natively and torch may do so.
 
     On a CPU these are AVX512_BF16 or AMX. ATEN_CPU_CAPABILITY and ONEDNN_MAX_CPU_ISA can switch them off.
     """

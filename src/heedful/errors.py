@@ -73,7 +73,7 @@ class MachineError(HeedfulError):
 
 
 class Interrupted(HeedfulError):
-    """Raised after saving or cleaning up; the exit code is 128 + the signal number, as in a shell."""
+    """Raised after saving or cleaning up; the exit code is 128 + signal, as in a shell."""
 
     def __init__(self, message: str, signal_number: int) -> None:
         super().__init__(message)
@@ -81,7 +81,7 @@ class Interrupted(HeedfulError):
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Return whether an error means out of memory; Python, torch and CUDA each word it differently."""
+    """Return whether an error means out of memory, as Python, torch or CUDA words it."""
     if isinstance(error, MemoryError):
         return True
     words = ("not enough memory", "can't allocate memory", "Cannot allocate memory", "out of memory")
@@ -89,7 +89,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def cause(error: Exception) -> str:
-    """Return the reason to name after a colon: one clause without a path, a capital or a full stop."""
+    """Return the reason to name after a colon: one clause, no path, capital or full stop."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror[:1].lower() + error.strerror[1:]
     if isinstance(error, KeyError):
@@ -110,7 +110,7 @@ def as_sentence(error: Exception) -> str:
 
 
 def nearest(word: str, allowed: Iterable[str]) -> str:
-    """Return ' Did you mean "x"?' if an allowed name is close, otherwise the list of allowed names."""
+    """Return ' Did you mean "x"?' for a close allowed name, otherwise all allowed names."""
     import difflib  # slow to import, and needed only here
 
     names = sorted(allowed)

@@ -23,7 +23,7 @@ def format_duration(seconds: float) -> str:
 
 
 def rough_duration(seconds: float) -> str:
-    """Return a duration in the largest unit that gives at least 2: "14 minutes", or "2.5 hours"."""
+    """Return a duration in the largest unit that gives at least 2, such as "14 minutes"."""
     for unit, length in (("years", 365 * 86_400), ("days", 86_400), ("hours", 3_600)):
         if seconds >= 2 * length:
             return f"{seconds / length:,.1f} {unit}"
@@ -33,7 +33,7 @@ def rough_duration(seconds: float) -> str:
 
 
 def shell_command(*arguments: str | Path) -> str:
-    """Return a command to paste into a shell, with relative paths and the program as it was started."""
+    """Return a command to paste into a shell: relative paths, the program as it was started."""
     called = Path(os.path.relpath(sys.argv[0]))
     # A program outside PATH is given with its path; `python -m heedful` and other callers are not.
     program = str(called) if called.name == "heedful" and not shutil.which("heedful") else "heedful"

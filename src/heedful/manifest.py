@@ -1,6 +1,6 @@
-"""MANIFEST.json: size and SHA-256 of every file in a directory, facts about it, and a digest of itself.
+"""MANIFEST.json: size and SHA-256 of every file in a directory, and a digest of itself.
 
-Neither safetensors nor JSON detects a flipped bit; the manifest does.
+It also records facts about the directory. Neither safetensors nor JSON detects a flipped bit; the manifest does.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def write_manifest(directory: Path, about: Mapping[str, str] | None = None) -> N
 
 
 def verify_manifest(directory: Path, required: tuple[str, ...], error: type[InputError]) -> dict[str, str]:
-    """Check every byte and return the SHA-256 of each file; raise `error` with the name of a damaged file."""
+    """Check every byte and return each file's SHA-256; raise `error` naming a damaged file."""
     files = read_manifest(directory, error)
     for name in required:
         if name not in files:

@@ -36,7 +36,7 @@ def big(vocab_size: int = 37_000) -> ModelConfig:
 
 
 def _varied(changed: Mapping[str, int | float | str], vocab_size: int = 37_000) -> ModelConfig:
-    """Return the base model with a row's changes; head widths follow from d_model and h unless given."""
+    """Return the base model with changes; head widths follow from d_model and h unless given."""
     return replace(base(vocab_size), **{"d_k": 0, "d_v": 0, **changed})  # type: ignore[arg-type]
 
 

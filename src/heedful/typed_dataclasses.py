@@ -1,4 +1,4 @@
-"""Build dataclasses from TOML or JSON, rejecting unknown keys and values of the wrong type.
+"""Build dataclasses from TOML or JSON, rejecting unknown keys and wrongly typed values.
 
 Recipes, MODEL/config.json and checkpoints/…/state.json are read with this module. Types are strict
 (2.5 is not a number of layers, `true` is not 1); the only conversion is int → float.

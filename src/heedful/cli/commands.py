@@ -35,7 +35,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _require_no_empty_values(parsed: argparse.Namespace, actions: Sequence[argparse.Action]) -> None:
-    """Raise for "", often an unset shell variable. As a path it would mean the current directory."""
+    """Raise for "", often an unset shell variable; as a path it means the current directory."""
     for action in actions:
         given = getattr(parsed, action.dest, None)
         if action.metavar != "TEXT" and "" in (given if isinstance(given, list) else [given]):

@@ -106,7 +106,7 @@ def _warn_of_languages(text: TextFacts, sources: Sequence[str], references: Sequ
 
 
 def _as_trees(gold: Sequence[Tree], outputs: Sequence[str]) -> list[str]:
-    """Return repaired, bracketed trees with the words and tags of the gold trees, as evalb needs them."""
+    """Return repaired, bracketed trees with the gold words and tags, as evalb needs them."""
     return [
         to_bracketed(replace(tree, brackets=delinearize(generated, len(tree.words))))
         for tree, generated in zip(gold, outputs, strict=True)

@@ -115,7 +115,7 @@ def _report_os_error(error: OSError) -> int:
 
 
 def _discard_output() -> None:
-    """Drop what cannot be written, or Python reports the same error again at exit, with a code of its own."""
+    """Drop unwritable output, or Python reports the error again at exit with its own code."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

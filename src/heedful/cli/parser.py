@@ -16,7 +16,7 @@ _LENGTH_PENALTY = "length penalty: log P(Y|X) is divided by ((5 + |Y|) / 6)^ALPH
 
 
 class Parser(argparse.ArgumentParser):
-    """Raises UsageError for errors (one message, exit code 2), and lists its arguments in `declared`."""
+    """Raises UsageError (one message, exit code 2), and lists its arguments in `declared`."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         self.declared: list[argparse.Action] = []

@@ -59,7 +59,7 @@ def translate(arguments: argparse.Namespace) -> None:
 
 
 def _needs(arguments: argparse.Namespace) -> str:
-    """Return the option that requires heedful's own search; scores and alpha use the paper's length penalty."""
+    """Return the first given option that needs heedful's own search and length penalty."""
     wanted = {"--scores": arguments.scores, "--n-best": arguments.n_best, "--format jsonl": arguments.format == "jsonl"}
     wanted["--alpha"] = arguments.alpha is not None
     return next((option for option, given in wanted.items() if given), "")

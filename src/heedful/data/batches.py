@@ -116,7 +116,7 @@ class Batches:
         return 1 - self._store.buckets.tokens / int((pairs * (source + target)).sum())
 
     def worst(self) -> Batch:
-        """Return the batch that needs the most memory: the one with the most padded target positions."""
+        """Return the batch that needs the most memory: the most padded target positions."""
         pairs_N, source_N, target_N, _ = self._shapes
         padded_N, reversed_N = pairs_N * target_N, pairs_N * source_N
         is_reversed = bool(self._bidirectional) and reversed_N.max() > padded_N.max()
@@ -172,7 +172,7 @@ def _batch(source_BS: Tensor, target_out_BT: Tensor, lines: tuple[int, ...]) -> 
 
 
 def shift_right(target_BT: Tensor) -> Tensor:
-    """Return the decoder's input: the start token, then the target without its end token (section 3.1)."""
+    """Return the decoder's input: start token, then target without end token (section 3.1)."""
     shifted_BT = torch.full_like(target_BT, BOS)
     shifted_BT[:, 1:] = target_BT[:, :-1]
     # In shorter rows the shift moves the end token into the padding, where it counts as padding.

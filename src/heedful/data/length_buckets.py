@@ -28,7 +28,7 @@ class LengthBuckets(NamedTuple):
 
     @property
     def first(self) -> Numbers:
-        """Return where each bucket begins in the sorted order, plus the number of pairs as the last entry."""
+        """Return where each bucket begins in the sorted order, then the number of pairs."""
         return np.concatenate([np.zeros(1, np.int64), np.cumsum(self.count_G)])
 
     @property
@@ -50,7 +50,7 @@ class LengthBuckets(NamedTuple):
 
 
 class Shapes(NamedTuple):
-    """Per batch: number of pairs, longest source, longest target, and target tokens without padding."""
+    """Per batch: pairs, longest source, longest target, target tokens without padding."""
 
     pairs_N: Numbers
     source_N: Numbers

@@ -1,4 +1,4 @@
-"""The token store: a tokenized corpus on disk, memory-mapped, so that it need not fit into memory.
+"""The token store: a tokenized corpus on disk, memory-mapped rather than loaded.
 
 A store is a directory with the token ids of each side (`source.ids`, `target.ids`; each sentence ends with the end
 symbol), the start of each sentence (`*.offsets`), its line number in the text (`lines`), the pairs sorted by length
@@ -151,7 +151,7 @@ class Store:
 
 
 def is_store(directory: Path) -> bool:
-    """Return whether the directory has only the files of a store, so that a new store may replace it."""
+    """Return whether the directory has only files of a store, so that one may replace it."""
     files = (*STORE_FILES, MANIFEST)
     complete = holds_only(directory, files) and len(list(directory.iterdir())) == len(files)
     return complete and _description(directory).keys() == _DESCRIPTION
@@ -219,7 +219,7 @@ def fill_store(
 
 
 def write_index(directory: Path, shards: Sequence[Path], facts: dict[str, str]) -> FilterReport:
-    """Write the length order and the description of a corpus whose pairs are in several store directories."""
+    """Write length order and description of a corpus with pairs in several store directories."""
     described = [_description(shard) for shard in shards]
     reports = [FilterReport(**one["report"]) for one in described]
 
@@ -296,7 +296,7 @@ def _tokenized(
 
 
 def _candidates(numbered: Iterable[NumberedPair], rules: DataConfig, pair_filter: _Filter) -> Iterator[NumberedPair]:
-    """Yield line number and text of the pairs worth tokenizing, without lines that are far too long."""
+    """Yield line number and text of pairs worth tokenizing, without lines far too long."""
     for line, pair in numbered:
         pair_filter.report.read += 1
         cleaned = Pair(*(clean(text, rules.lowercase) for text in pair))

@@ -11,10 +11,11 @@ from heedful.data.length_buckets import LengthBuckets, Numbers
 
 
 def batch_boundaries(lengths: Sequence[int], counts: Sequence[int], batch_tokens: int) -> list[int]:
-    """Cut a sorted sequence into batches: as many items as fit the budget with padding, and at least one.
+    """Cut a sorted sequence into batches that fit the token budget, padding included.
 
-    The sequence has counts[0] items of lengths[0], then counts[1] items of lengths[1], and so on. Return the index of
-    the first item of each batch, plus the number of items as the last entry.
+    Each batch has as many items as fit, and at least one. The sequence has counts[0] items of lengths[0], then
+    counts[1] items of lengths[1], and so on. Return the index of the first item of each batch, plus the number of items
+    as the last entry.
     """
     starts, begin, size, longest = [0], 0, 0, 0
     for length, left in zip(lengths, counts, strict=True):
@@ -35,7 +36,7 @@ def bucket_boundaries(buckets: LengthBuckets, batch_tokens: int) -> Numbers:
 
 
 def batches_by_length(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
-    """Yield the indices of all items in batches, longest first: if memory runs out, it does so at once."""
+    """Yield the indices in batches, longest first: if memory runs out, it does so at once."""
     longest_first = sorted(range(len(lengths)), key=lambda index: lengths[index])[::-1]
     starts = batch_boundaries([lengths[index] for index in longest_first], [1] * len(lengths), batch_tokens)
     for begin, end in pairwise(starts):

@@ -1,4 +1,4 @@
-"""The KV cache: keys and values of earlier positions, so that a step computes one position."""
+"""The KV cache: past keys and values, so that a step computes only one position."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class DecoderCache:
         self._path_BWP = path_BWP
 
     def step(self, last_R: Tensor, position_R: Tensor) -> Tensor:
-        """Return logits R×V of the token after `last_R`, the newest token of each of the R = B·W hypotheses."""
+        """Return logits R×V of the token after `last_R`, for each of the R = B·W hypotheses."""
         B, W, S = self._sentences, self._beam, self._longest
         x_RD = self._decoder.embedded(last_R, position_R)
         self._lengthen_paths(x_RD)
@@ -90,13 +90,13 @@ class DecoderCache:
             self._path_BWP = self._path_BWP.gather(1, origins_BW[:, :, None].expand_as(self._path_BWP))
 
     def narrow(self, steps: int, longest: int) -> None:
-        """Drop slots before the last `steps` steps and source positions after `longest`; no sentence needs them."""
+        """Drop slots before the last `steps` steps and source positions after `longest`."""
         first = self._end - steps
         self._path_BWP = self._path_BWP[:, :, (first - self._first) * self._beam :]
         self._first, self._longest = first, longest
 
     def keep(self, rows: list[int]) -> None:
-        """Keep only the sentences of these rows, as rows 0, 1, …, and free the memory of the others."""
+        """Keep only the sentences of these rows, as rows 0, 1, …, and free the others' memory."""
         index = torch.tensor(rows, dtype=torch.long, device=self._path_BWP.device)
         self._past = [x.index_select(1, index) for x in self._past]
         self._memory = [x[:, :, :, : self._longest].index_select(1, index) for x in self._memory]
@@ -132,7 +132,7 @@ class DecoderCache:
         self._memory_mask_B11S = mask
 
     def _move_past(self, rows: int) -> None:
-        """Copy past keys and values to the front of new tensors with capacity for as many steps again."""
+        """Copy past keys and values into new tensors with room for as many steps again."""
         W = self._beam
         used, room = slice(self._first * W, self._end * W), max(8, 2 * self.length) * W
         for number, x in enumerate(self._past):

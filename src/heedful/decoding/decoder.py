@@ -61,7 +61,7 @@ class SearchLayer:
         self._after_feed_forward = Norm.of(layer.after_feed_forward, dtype)
 
     def memory(self, states_BSD: Tensor) -> Tensor:
-        """Return keys and values of the encoder's output, 2×B×H×S×K, which the hypotheses of a sentence share."""
+        """Return keys and values of the encoder's output, 2×B×H×S×K, shared by all hypotheses."""
         B, S, D = states_BSD.shape
         return self._heads(self._key_value(states_BSD.reshape(B * S, D)), B)
 
@@ -96,7 +96,7 @@ class SearchLayer:
 
 
 def attend(query_BHWK: Tensor, keys_values: Tensor, mask: Tensor) -> Tensor:
-    """Compute Eq. 1 for queries already divided by √d_k; return one row per hypothesis with the heads joined."""
+    """Compute Eq. 1 for queries already divided by √d_k; return joined heads per hypothesis."""
     k_BHPK, v_BHPK = keys_values.unbind()
     scores_BHWP = query_BHWK @ k_BHPK.transpose(-2, -1)
     scores_BHWP += mask

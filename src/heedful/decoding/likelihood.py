@@ -1,4 +1,4 @@
-"""Teacher forcing: the likelihood of given targets, from one parallel pass over all their positions."""
+"""Teacher forcing: the likelihood of given targets, from one parallel pass."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from heedful.model.transformer import Transformer
 
 
 def teacher_forced_states(model: Transformer, batch: Batch) -> tuple[Tensor, Tensor]:
-    """Return the decoder's states and the labels they predict, for the P target tokens without padding.
+    """Return the decoder's states and labels for the P target tokens without padding.
 
     The decoder reads the target shifted right (section 3.1).
     """

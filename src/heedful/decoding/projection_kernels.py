@@ -38,7 +38,7 @@ class Projection(Protocol):
 
 
 class PlainProjection:
-    """Compute xWᵀ + b with torch's public operators: the fallback and the oracle of the other kernels."""
+    """Compute xWᵀ + b with public operators: the fallback and oracle of the other kernels."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         self.weight, self.bias = weight, bias
@@ -55,9 +55,10 @@ class PlainProjection:
 
 
 class PackedProjection(PlainProjection):
-    """Compute xWᵀ + b with oneDNN's packed weights from `rows` rows on, and with the plain kernels below.
+    """Compute xWᵀ + b with oneDNN's packed weights for at least `rows` rows.
 
-    The two operators are private to torch. Inductor depends on them, and `packed_operators` handles their absence.
+    Fewer rows use the plain kernel. The two operators are private to torch. Inductor depends on them, and
+    `packed_operators` handles their absence.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None, rows: int, operators: tuple[Any, Any]) -> None:
@@ -124,7 +125,7 @@ def projection(weight: Tensor, bias: Tensor | None) -> Projection:
 
 
 def projections(precision: Precision, dtype: torch.dtype) -> tuple[MakeProjection, torch.dtype]:
-    """Return the function that makes projections in this precision, and the type of states between them."""
+    """Return the function that makes projections in this precision, and the state type."""
     if precision == "int8":
         return Int8Projection, dtype
     if precision == "bf16":
@@ -143,7 +144,7 @@ def packed_from(elements: int, dtype: torch.dtype, flags: frozenset[str]) -> int
 
 @functools.cache
 def packed_operators() -> tuple[Any, Any] | None:
-    """Return oneDNN's operators that pack a weight and multiply by it; None if this torch does not have them."""
+    """Return oneDNN's operators that pack a weight and multiply by it; None if missing."""
     try:
         return torch.ops.mkldnn._reorder_linear_weight, torch.ops.mkldnn._linear_pointwise.default
     except (AttributeError, RuntimeError):
@@ -152,7 +153,7 @@ def packed_operators() -> tuple[Any, Any] | None:
 
 @functools.cache
 def processor() -> frozenset[str]:
-    """Return the processor features that the table uses: avx512, bf16, and "other maker" if it is not Intel."""
+    """Return the processor features of the table: avx512, bf16, "other maker" if not Intel."""
     found = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}  # older torch
     avx512 = torch.backends.cpu.get_cpu_capability() == "AVX512"
     flags = {
@@ -164,7 +165,7 @@ def processor() -> frozenset[str]:
 
 
 def has_int8() -> bool:
-    """Return whether this build of torch has quantized tensors, which a later release will remove."""
+    """Return whether this torch has quantized tensors, which a later release will remove."""
     has_operator = hasattr(torch.ops.quantized, "linear_with_input_q_dq_qweight_dq_output_fp32")
     return has_operator and hasattr(torch, "quantize_per_channel") and torch.backends.quantized.engine != "none"
 

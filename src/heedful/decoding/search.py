@@ -91,11 +91,11 @@ class _Sentence:
 
 
 class _Beams:
-    """The sentences being searched, W hypotheses each, one sentence per row of the cache; some rows are free.
+    """The sentences being searched, W hypotheses each, one sentence per row of the cache.
 
-    Each step takes the 2W best extensions of every sentence. Those among the first W that end are finished; the best W
-    that do not end stay live. A sentence is done when no live hypothesis can still win, or when W have finished and no
-    live one is ahead. With W = 1 this is greedy search.
+    Some rows are free. Each step takes the 2W best extensions of every sentence. Those among the first W that end are
+    finished; the best W that do not end stay live. A sentence is done when no live hypothesis can still win, or when W
+    have finished and no live one is ahead. With W = 1 this is greedy search.
 
     Torch computes over the vocabulary; numpy does the bookkeeping, because its operations on small arrays are cheaper.
     """

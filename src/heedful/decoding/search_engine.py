@@ -60,7 +60,7 @@ class OwnSearcher:
 
     @contextmanager
     def _threads(self, rows: int) -> Iterator[None]:
-        """Use one thread for little work: the others would only spin, and take time from other processes."""
+        """Use one thread for little work: others would spin and slow other processes down."""
         before = torch.get_num_threads()
         if self._ready.device.type == "cpu" and rows * self._weights <= _ONE_THREAD:
             torch.set_num_threads(1)
@@ -74,7 +74,7 @@ _engine_of_process = ""
 
 
 def claim_process(engine: str) -> None:
-    """Raise if another engine has computed in this process: their spinning threads would halve each other's speed."""
+    """Raise if another engine has computed here: spinning threads would halve both speeds."""
     global _engine_of_process
     if _engine_of_process not in ("", engine):
         raise UsageError(

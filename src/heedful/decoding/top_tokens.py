@@ -13,7 +13,7 @@ SUPPRESSED = slice(PAD, EOS)  # padding, unknown, start
 
 
 def top_tokens(logits_RV: Tensor, at_limit_R: Tensor | None, count: int) -> tuple[Tensor, Tensor]:
-    """Return the log-probabilities and ids of the `count` likeliest tokens of each row, best first.
+    """Return log-probabilities and ids of the `count` likeliest tokens per row, best first.
 
     Suppressed tokens do not count; a row at its limit may only end. The sum of a softmax includes all of
     them. There are fewer than `count` if the vocabulary is smaller.

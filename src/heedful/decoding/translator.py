@@ -30,9 +30,9 @@ log = logging.getLogger("heedful")
 
 
 class Attention(NamedTuple):
-    """Attention weights of every head: weights[layer, head, row, column], rows and columns named by tokens.
+    """Attention weights of every head: weights[layer, head, row, column].
 
-    A row of the decoder is a position, named by the token that it predicts.
+    Tokens name the rows and columns. A row of the decoder is a position, named by the token that it predicts.
     """
 
     source: list[str]
@@ -139,7 +139,7 @@ class Translator:
     def search(
         self, sources: list[list[int]], *, beam: int | None = None, alpha: float | None = None, n_best: int = 1
     ) -> list[list[Hypothesis]]:
-        """Find the best translations of every source, given and returned as token ids with the end token."""
+        """Find the best translations of every source; both are token ids with the end token."""
         settings = self._settings(beam, alpha, n_best)
         if not sources:
             return []
@@ -245,7 +245,7 @@ class Translator:
 
     @contextmanager
     def computing(self) -> Iterator[None]:
-        """Compute with torch, on one thread if another engine searches: its threads may be spinning."""
+        """Compute with torch, on one thread if another engine's threads may be spinning."""
         with torch.inference_mode(), preserved_torch_state():
             if self.searcher.name != OwnSearcher.name:
                 torch.set_num_threads(1)

@@ -38,7 +38,7 @@ def linear(module: nn.Linear) -> Linear:
 
 
 def vocabulary_projection(embedding: Embedding) -> tuple[Tensor, Tensor | None]:
-    """Return the weight of the projection to the vocabulary, and its bias if the model has one."""
+    """Return the weight of the projection to the vocabulary, and its bias or None."""
     return embedding.matrix("projection").detach(), None if embedding.bias_V is None else embedding.bias_V.detach()
 
 
@@ -48,7 +48,7 @@ def joined(*linears: Linear) -> Linear:
 
 
 def head_width(attention: MultiHeadAttention) -> int:
-    """Return the width of a head: if d_k ≠ d_v, zeros pad the narrower one, which changes no product."""
+    """Return the head width; if d_k ≠ d_v, zeros pad the narrower one and change no product."""
     return max(attention.query.out_features, attention.value.out_features) // attention.h
 
 

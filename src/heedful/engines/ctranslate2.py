@@ -18,7 +18,7 @@ _TOGETHER = 64  # sentences per batch; it sorts them by length
 
 
 class CTranslate2Searcher:
-    """CTranslate2 in float32, its fastest type on the processors we measured (docs/results/performance.md).
+    """CTranslate2 in float32, its fastest type where measured (docs/results/performance.md).
 
     Its search differs from heedful's: docs/how-to/deployment.md lists how. The length penalty is |Y|^α.
     """

@@ -24,7 +24,7 @@ _LONGEST = (5, 10, 15, 20, 30, 40, 50)  # reference words: upper ends of the len
 
 @dataclass(frozen=True)
 class LengthBucket:
-    """Scores of the sentences whose reference has from `shortest` to `longest` words (None: no upper end)."""
+    """Scores of sentences whose reference has `shortest` to `longest` words (None: no limit)."""
 
     shortest: int
     longest: int | None
@@ -62,7 +62,10 @@ class SentencePair:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The result of `heedful.compare`: corpus scores with tests, scores by length, the most different sentences."""
+    """The result of `heedful.compare`.
+
+    Corpus scores with tests, scores by length, and the sentences that differ most.
+    """
 
     a: str  # name of system A
     b: str  # name of system B

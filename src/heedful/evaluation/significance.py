@@ -1,4 +1,4 @@
-"""Is one system better than another?
+"""Tests of whether one system is better than another.
 
 BLEU and chrF of both, with two significance tests by sacreBLEU.
 
@@ -23,7 +23,7 @@ LEVEL = 0.05  # p-values below it are called significant
 
 @dataclass(frozen=True)
 class SystemScore:
-    """A corpus score of one system, with the mean and 95% confidence interval of its bootstrap resamples."""
+    """One system's corpus score, with mean and 95% confidence interval by bootstrap."""
 
     value: float
     mean: float
@@ -32,7 +32,7 @@ class SystemScore:
 
 @dataclass(frozen=True)
 class PairedScore:
-    """One metric of systems A and B, with the p-values of both tests and the signatures that reproduce them."""
+    """One metric of systems A and B: p-values of both tests, and reproducible signatures."""
 
     name: str
     a: SystemScore
@@ -49,7 +49,7 @@ class PairedScore:
 
     @property
     def is_significant(self) -> bool:
-        """Whether both tests reject chance at LEVEL. Equal scores are never significant, whatever their p-value."""
+        """Return whether both tests reject chance at LEVEL; equal scores are never significant."""
         return self.difference != 0 and max(self.bootstrap_p, self.randomization_p) < LEVEL
 
     @property

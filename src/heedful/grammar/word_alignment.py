@@ -105,5 +105,5 @@ def _marked_entry(entry: Any, mark: str) -> Any:
 
 
 def _marked_form(form: str, mark: str) -> str:
-    """Mark every word after its first letter: the first letter selects a or an, the last ones the endings."""
+    """Mark words after the first letter: it selects a or an, the last letters the endings."""
     return " ".join(f"{word[0]}{mark}{word[1:]}" if word else word for word in form.split(" "))

@@ -81,7 +81,7 @@ def _filled(values: list[int], length: int, value: int) -> list[int]:
 def _likeliest(
     tree: BeamTree, live: list[int], cache: DecoderCache, step: int, limit: int, device: torch.device
 ) -> tuple[Floats, Ints]:
-    """Return log-probabilities and ids of the 2W likeliest next tokens of every live hypothesis."""
+    """Return log-probabilities and ids of the 2W likeliest next tokens per live hypothesis."""
     W = tree.beam
     last = _filled([BOS if node < 0 else tree.nodes[node].token for node in live], W, BOS)
     positions = torch.full((W,), step - 1, device=device)

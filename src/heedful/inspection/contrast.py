@@ -29,7 +29,7 @@ class Contrast(NamedTuple):
 def contrast(
     model: Transformer, source: list[int], target_in: list[int], position: int, chosen: int, other: int
 ) -> Contrast:
-    """Explain why `chosen` rather than `other` follows position `position` of the target input."""
+    """Explain why `chosen` rather than `other` follows target position `position`."""
     device = model.embedding.weight_VD.device
     source_S, target_T = (torch.tensor(ids, device=device) for ids in (source, target_in[: position + 1]))
     difference, gradients = _input_times_gradient(model, source_S, target_T, chosen, other)
@@ -67,7 +67,7 @@ def _input_times_gradient(
 def _value_zeroing(
     model: Transformer, source_S: Tensor, target_T: Tensor, chosen: int, other: int
 ) -> tuple[Tensor, list[LayerSteps]]:
-    """Return the fall of the difference when cross-attention gets zeros for a token's values; and the plain steps."""
+    """Return the drop in difference from zeroing each token's values, and the plain steps."""
     memory_SD = encode_steps(model, embed(model, source_S, "source").input_TD)[-1].output_TD
     target_TD = embed(model, target_T).input_TD
     S = len(source_S)

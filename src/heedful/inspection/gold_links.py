@@ -9,7 +9,7 @@ from heedful.inspection.alignment_error import Link
 
 
 def gold_links(source: str, target: str, source_words: Sequence[str], target_words: Sequence[str]) -> list[Link] | None:
-    """Return (target word, source word) links; None if the pair is not in the built-in grammar.
+    """Return (target word, source word) links; None if the built-in grammar lacks the pair.
 
     The grammar separates words at spaces. On the page, punctuation and the end symbol are words of their own.
     """

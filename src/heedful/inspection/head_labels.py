@@ -62,7 +62,7 @@ def normalised_entropy(weights_TS: Tensor, causal: bool) -> float:
 
 
 def _largest_offset(weights_TS: Tensor) -> tuple[int, float]:
-    """Return the offset column - row with the largest mean weight, over the rows that have such a column."""
+    """Return the offset column - row with the largest mean weight over rows that have it."""
     T = weights_TS.shape[0]
     shares = {k: float(weights_TS.diagonal(k).mean()) for k in _OFFSETS if abs(k) < T}
     best = max(shares, key=lambda k: shares[k])

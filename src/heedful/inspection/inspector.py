@@ -27,7 +27,7 @@ CANDIDATES = 6  # next tokens listed per position
 
 @dataclass(frozen=True)
 class Inspection:
-    """What the model computes for a source and a target, given as token ids with the end token."""
+    """What the model computes for a source and a target: token ids with the end token."""
 
     source: list[int]
     target: list[int]

@@ -1,4 +1,4 @@
-"""The probabilities of the next token at every position, also after each decoder layer (logit lens)."""
+"""Next-token probabilities at every position and after each decoder layer (logit lens)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One position's way through one layer and head, as a list of named results with the paper's section."""
+"""The steps of one position in one layer and head, with the paper's section for each."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Step(NamedTuple):
 def step_by_step(
     steps: Trace, place: Head, position: int, tokens: Mapping[str, Sequence[str]], names: Any
 ) -> list[Step]:
-    """Return the steps of a position: a source position for kind "encoder", otherwise one of the target.
+    """Return the steps of a position: of the source for kind "encoder", else of the target.
 
     `tokens` names the source and the target; `names` maps token ids to texts.
     """
@@ -160,7 +160,7 @@ def _rounded(values: Tensor) -> list[Any]:
 
 @cache
 def code_line(function: Callable[..., Any], text: str) -> tuple[str, int, str]:
-    """Return file, line number and text of the first line of a function that contains this text."""
+    """Return file, number and text of a function's first line that contains this text."""
     lines, first = inspect.getsourcelines(function)
     number, line = next((number, line) for number, line in enumerate(lines) if text in line)
     file = Path(inspect.getsourcefile(function) or "").relative_to(Path(heedful.__file__).parent)

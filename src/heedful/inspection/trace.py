@@ -71,7 +71,7 @@ class Trace(NamedTuple):
 
 
 def trace(model: Transformer, source: Tensor, target: Tensor) -> Trace:
-    """Return every step for source ids and target input ids (the target shifted right), without padding."""
+    """Return every step for source ids and target input ids (shifted right), no padding."""
     embedded_source, embedded_target = embed(model, source, "source"), embed(model, target, "target")
     encoder = encode_steps(model, embedded_source.input_TD)
     decoder = decode_steps(model, embedded_target.input_TD, encoder[-1].output_TD)

@@ -99,7 +99,7 @@ def _import_specs() -> Any:
 
 
 def _set_embeddings(spec: Any, model: Model) -> None:
-    """Set the three embedding matrices, the positions and the bias with the suppressed tokens."""
+    """Set three embedding matrices, positions, and the bias with the suppressed tokens."""
     embedding = model.transformer.embedding
     bias_V = torch.zeros(model.transformer.config.vocab_size) if embedding.bias_V is None else embedding.bias_V.clone()
     bias_V[list(SUPPRESSED_TOKENS)] = SUPPRESSION_BIAS

@@ -1,4 +1,4 @@
-"""Importer for Marian directories of Hugging Face `transformers`: those that OPUS-MT publishes, and heedful's own.
+"""Import Marian directories of Hugging Face `transformers`, from OPUS-MT or heedful.
 
 The weights are the same numbers in another order: the components of d_model (marian_export.py) and the vocabulary
 (marian_vocabulary.py). Activation, tied embeddings, embedding scale and output bias become values of ModelConfig.
@@ -179,7 +179,7 @@ def conversion_command(directory: Path) -> str:
 
 
 def _output_bias(theirs: Mapping[str, Tensor], vocabulary: Vocabulary, path: Path) -> Tensor | None:
-    """Return the bias in heedful's order; None if the model has none, or only that of heedful's own export."""
+    """Return the bias in heedful's order; None if it is absent or heedful's own export."""
     size = len(vocabulary.marian_ids) - vocabulary.start_was_added
     bias_V = theirs.get(BIAS, torch.zeros(1, size)).flatten()
     if len(bias_V) != size:
@@ -218,7 +218,7 @@ def _convert_weights(
 
 
 def _without_copies(theirs: dict[str, Tensor], expected: set[str], path: Path) -> dict[str, Tensor]:
-    """Return the weights without copies of tied embeddings; raise if one differs from its original."""
+    """Return the weights without copies of tied embeddings; raise if a copy differs."""
     kept = dict(theirs)
     if EMBEDDING not in expected and EMBEDDING in kept:  # transformers uses it only where a stack has none of its own
         shared = kept.pop(EMBEDDING)

@@ -69,7 +69,7 @@ def _special_ids(content: Mapping[str, Any], theirs: Mapping[str, int], director
 
 
 def _tokenizer(directory: Path, names: list[str]) -> Tokenizer:
-    """Return heedful's own tokenizer if the directory has it, or one with separate SentencePiece models."""
+    """Return heedful's own tokenizer if present, or one with separate SentencePiece models."""
     source, target = (read_sentencepiece(directory / name) for name in (SOURCE, TARGET))
     if source == target:
         try:

@@ -1,4 +1,4 @@
-"""Encoding of a small ONNX model: a protocol buffer with varint and length-delimited fields only."""
+"""Encode a small ONNX model: a protocol buffer of varint and length-delimited fields."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def _features(character: str, index: int) -> list[float]:
 
 
 class _Detectors:
-    """Rows of the first convolution, and how each counts for the two labels that end a sentence."""
+    """Rows of the first convolution, and how each counts for the two sentence-end labels."""
 
     def __init__(self, codes: dict[str, float]) -> None:
         self.codes = codes
@@ -109,7 +109,7 @@ class _Detectors:
         words: dict[int, str] | None = None,
         label: int = _SENTENCE_END,
     ) -> None:
-        """Add a detector of required and forbidden features, and of strings, by offset from the current character."""
+        """Add a detector of required and forbidden features, and of strings, by offset."""
         weights = np.zeros((len(_FEATURES), _BEFORE + 1 + _AFTER), np.float64)
         bias = 1.0 - len(required)
         for offset, feature in required.items():

@@ -17,7 +17,7 @@ from heedful.model.transformer import Transformer
 
 
 def scaling(_: Setting) -> Finding:
-    """Test the scaling by √d_k with independent queries and keys of mean 0 and variance 1, as in footnote 4."""
+    """Test the scaling by √d_k with random queries and keys, mean 0, variance 1 (footnote 4)."""
     generator = torch.Generator().manual_seed(1)
     queries, keys = 1_000, 32
     rows: list[list[str]] = []
@@ -67,7 +67,7 @@ def scaling(_: Setting) -> Finding:
 
 
 def _slope(weights_QS: Tensor) -> float:
-    """Return the trace of the softmax Jacobian, diag(p) - ppᵀ, which is 0 when the softmax is saturated."""
+    """Return the trace of the softmax Jacobian, diag(p) - ppᵀ: 0 if softmax is saturated."""
     return float((1 - weights_QS.square().sum(dim=1)).mean())
 
 
@@ -138,7 +138,7 @@ def _rotation(k: int, d_model: int) -> Tensor:
 
 
 def cost(setting: Setting) -> Finding:
-    """Time the forward pass of one layer of each type for one sentence; the best of several runs."""
+    """Time one layer of each type, forward on one sentence; the best of several runs."""
     d = 64 if setting.quick else 256
     lengths = [d // 4, d // 2, d, 2 * d, 4 * d]
     torch.manual_seed(1)

@@ -94,7 +94,7 @@ warmup = compared(
 
 
 def search(setting: Setting) -> Finding:
-    """Compare the last checkpoint and the average of the last five, with greedy and beam search."""
+    """Compare the last checkpoint and the average of five, with greedy and beam search."""
     [one] = variants(setting, {"one model": {}})
     beams, checkpoints = (1, 2, 4, 8), ("last", "averaged")
     scores = {

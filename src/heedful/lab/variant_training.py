@@ -83,7 +83,7 @@ def _trained(setting: Setting, name: str, change: Settings) -> Trained:
 
 
 def _few_lines(directory: Path) -> Settings:
-    """Write a small part of the built-in corpus to files; decoding all of it would take longer than ten steps."""
+    """Write a small part of the built-in corpus to files; decoding all of it would be slow."""
     directory.mkdir(parents=True, exist_ok=True)
     keys = {}
     for key, corpus in (("", BuiltinCorpus("train", 300)), ("valid_", BuiltinCorpus("valid", 20))):

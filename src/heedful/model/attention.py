@@ -44,7 +44,7 @@ def plain_attention(
 
 
 def softmax(scores: Tensor) -> Tensor:
-    """Return the softmax of the last axis; up to 64 columns it is computed in float32 or better.
+    """Return the softmax of the last axis, in at least float32 for up to 64 columns.
 
     There torch's kernel for bf16 is up to five times slower on a CPU. It is also slow for rows shorter than a vector
     register in any type, so those are padded with -inf. Longer rows keep their type, which saves memory.
@@ -69,10 +69,10 @@ def fast_attention(
     causal: bool = False,
     dropout: float = 0.0,
 ) -> Tensor:
-    """Compute the same without storing all T × S weights, except with dropout on a CPU (docs/results/memory.md).
+    """Compute the same without storing all T × S weights, except with dropout on a CPU.
 
-    The block-wise kernels require d_k = d_v. If they differ (Table 3 B), zeros pad the narrower one, which changes no
-    product.
+    docs/results/memory.md has the measurements. The block-wise kernels require d_k = d_v. If they differ (Table 3 B),
+    zeros pad the narrower one, which changes no product.
     """
     d_k, d_v = q_BHTK.shape[-1], v_BHSK.shape[-1]
     if d_k < d_v:
@@ -93,7 +93,7 @@ def attention(
     causal: bool = False,
     dropout: float = 0.0,
 ) -> Tensor:
-    """Use the faster implementation: on a CPU, the plain formula for small T × S (docs/results/experiments.md)."""
+    """Use the faster implementation: on a CPU, the plain formula for small T × S."""
     T, S = q_BHTK.shape[2], k_BHSK.shape[2]
     if q_BHTK.device.type != "cpu" or longest_plain(q_BHTK.dtype) < T * S:
         return fast_attention(q_BHTK, k_BHSK, v_BHSK, mask, causal, dropout)
@@ -107,12 +107,12 @@ def longest_plain(dtype: torch.dtype) -> int:
 
 
 def causal_mask(length: int, device: torch.device) -> Tensor:
-    """Return the T × T mask that lets a position attend to itself and to earlier ones (section 3.2.3)."""
+    """Return the T × T mask that blocks attention to later positions (section 3.2.3)."""
     return torch.ones(length, length, dtype=torch.bool, device=device).tril()
 
 
 class MultiHeadAttention(nn.Module):
-    """Multi-head attention (section 3.2.2): h heads in parallel, each with its own projections.
+    """Multi-head attention (section 3.2.2): h parallel heads with their own projections.
 
     One matrix holds the projections of all heads: d_model → h·d_k for queries and keys, d_model → h·d_v for values.
     """

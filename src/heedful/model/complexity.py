@@ -61,7 +61,7 @@ def feed_forward_flops(config: ModelConfig, n: int) -> int:
 
 
 def recurrent_flops(n: int, d: int, cell: str = "plain") -> int:
-    """Count a recurrent layer of width d: per gate, one d × d product for the input and one for the state."""
+    """Count a recurrent layer of width d: per gate, d × d products for input and state."""
     return 2 * n * GATES[cell] * 2 * d * d
 
 
@@ -89,7 +89,7 @@ def logits_flops(config: ModelConfig, tokens: int) -> int:
 
 
 def forward_flops(config: ModelConfig, B: int, S: int, T: int, tokens: int | None = None) -> int:
-    """Count a forward pass of B pairs padded to S and T, with logits for `tokens` positions (default: all)."""
+    """Count a forward pass of B pairs, padded to S and T; logits for `tokens` (default: all)."""
     return stacks_flops(config, B, S, T) + logits_flops(config, B * T if tokens is None else tokens)
 
 
@@ -106,6 +106,6 @@ def training_flops(
 
 
 def orthogonalisation_flops(rows: int, columns: int, rounds: int) -> int:
-    """Count Muon's iteration X ← aX + (bXXᵀ + c(XXᵀ)²)X for one matrix, transposed if it is taller than wide."""
+    """Count Muon's X ← aX + (bXXᵀ + c(XXᵀ)²)X for one matrix, transposed if it is tall."""
     r, c = sorted((rows, columns))
     return rounds * 2 * (r * r * c + r**3 + r * r * c)

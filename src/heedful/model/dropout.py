@@ -12,7 +12,7 @@ _LEVELS = 2**16
 
 
 def dropout(x: Tensor, p: float, training: bool = True) -> Tensor:
-    """Set elements to 0 with probability p (rounded to 1/65,536) and divide the others by 1 - p."""
+    """Zero elements with probability p (rounded to 1/65,536), divide the others by 1 - p."""
     if not training or p == 0.0:
         return x
     if x.device.type != "cpu":
@@ -22,7 +22,7 @@ def dropout(x: Tensor, p: float, training: bool = True) -> Tensor:
 
 
 def random_levels(shape: torch.Size) -> Tensor:
-    """Return independent int16 numbers over their whole range, four from each 64-bit random word.
+    """Return independent, uniform int16 numbers, four from each 64-bit random word.
 
     `torch.bernoulli` draws one number per element on one thread, which took a tenth of a training step.
     """

@@ -14,7 +14,7 @@ from heedful.model.dropout import dropout
 
 
 def sinusoids(length: int, d_model: int) -> Tensor:
-    """Return PE(pos, 2i) = sin(pos / 10000^(2i/d_model)) and PE(pos, 2i+1) = cos(…), interleaved (section 3.5)."""
+    """Return interleaved sines and cosines of pos / 10000^(2i/d_model) (section 3.5)."""
     position = torch.arange(length, dtype=torch.float64)[:, None]
     frequency = 10_000.0 ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
     angles = position * frequency
@@ -27,7 +27,7 @@ def _table(length: int, d_model: int, dtype: torch.dtype, device: torch.device) 
 
 
 class Embedding(nn.Module):
-    """One matrix for source, target and the pre-softmax projection (section 3.4), plus positions.
+    """One matrix for source, target and pre-softmax projection (section 3.4), plus positions.
 
     Imported models may have a matrix of their own for the source or the projection, and a bias.
     """

@@ -1,4 +1,4 @@
-"""Encoder and decoder layers (sections 3.1 and 3.3): LayerNorm(x + Dropout(Sublayer(x))) throughout."""
+"""Encoder and decoder layers (sections 3.1, 3.3): LayerNorm(x + Dropout(Sublayer(x)))."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class FeedForward(nn.Module):
 
 
 class AddAndNorm(nn.Module):
-    """Residual connection and layer normalisation after a sub-layer: post-norm, as in the paper."""
+    """Residual connection, then layer normalisation (post-norm, as in the paper)."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ class EncoderLayer(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """Masked self-attention, attention over the encoder's output, then the feed-forward network.
+    """Masked self-attention, cross-attention, then the feed-forward network.
 
     It computes all positions at once, as training needs; `decoding/decoder.py` computes one position at a time.
     """

@@ -18,7 +18,7 @@ class Linear(nn.Linear):
 
 
 class LayerNorm(nn.LayerNorm):
-    """Layer normalisation in the data type of x; mean and variance are computed in float32 (Ba et al. 2016)."""
+    """Layer normalisation in the type of x, with statistics in float32 (Ba et al. 2016)."""
 
     def forward(self, x: Tensor) -> Tensor:
         return F.layer_norm(x, self.normalized_shape, self.weight.to(x.dtype), self.bias.to(x.dtype), self.eps)

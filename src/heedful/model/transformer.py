@@ -1,4 +1,4 @@
-"""The Transformer (Figure 1): an encoder and a decoder of N layers each, with one shared embedding."""
+"""The Transformer (Figure 1): encoder and decoder of N layers, with a shared embedding."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Transformer(nn.Module):
             initialise(self)
 
     def forward(self, source_BS: Tensor, target_BT: Tensor) -> Tensor:
-        """Return logits B×T×V for the token that follows each one of `target_BT`, the target shifted right."""
+        """Return logits B×T×V for the token after each one of `target_BT`, shifted right."""
         return self.embedding.logits(self.decode(target_BT, self.encode(source_BS)))
 
     def encode(self, source_BS: Tensor) -> Memory:

@@ -1,4 +1,4 @@
-"""Split a corpus by a hash of its text, so that duplicates meet in one shard and shards need nothing of each other."""
+"""Split a corpus by text hash: duplicates share a shard, and shards are independent."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def partition_names(shards: Iterable[int]) -> set[str]:
 
 
 def write_partition(directory: Path, text: ParallelText, shards: int, wanted: Collection[int]) -> None:
-    """Write the pairs of the wanted shards, in the order of the text. A complete partition is kept."""
+    """Write the pairs of the wanted shards in text order; keep a complete partition."""
     names = partition_names(wanted)
     if _is_complete(directory, names - {MANIFEST}):
         return

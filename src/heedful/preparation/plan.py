@@ -124,7 +124,7 @@ def write_plan(prepared: PreparedDirectory, request: Request, shard_bytes: int, 
 
 
 def _shards(text: Corpus, shard_bytes: int) -> int:
-    """Return the number of shards. It depends on the files alone, so that every job of an array finds the same."""
+    """Return the number of shards, from the files alone, so that every array job agrees."""
     size = sum(path.stat().st_size for path in text.files())
     return max(1, min(_MOST_SHARDS, round(size / shard_bytes)))
 

@@ -67,7 +67,7 @@ def write_report(directory: Path, report: dict[str, Any]) -> None:
 
 
 def merged_report(reports: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the report of all shards: the sums, and the examples that come first in the text."""
+    """Return the report of all shards: the sums, and the earliest examples of the text."""
     rules = {
         rule: {
             "count": sum(report["rules"][rule]["count"] for report in reports),

@@ -28,7 +28,7 @@ class _Running(NamedTuple):
 def run_in_processes(
     work: Work, jobs: Sequence[tuple[Any, ...]], processes: int, finished: Callable[[tuple[Any, ...]], None]
 ) -> None:
-    """Call `work(*job)` for every job, and `finished(job)` after each. With one process, call it in this one."""
+    """Call `work(*job)`, then `finished(job)`, for every job; one process means this process."""
     if processes == 1:
         for job in jobs:
             work(*job)

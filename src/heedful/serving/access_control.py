@@ -134,7 +134,7 @@ class Access:
 
 
 def rate_limit_group(client: str) -> str:
-    """Return the unit of rate limiting: an IPv4 address, or the /64 network of an IPv6 client."""
+    """Return the unit of rate limiting: an IPv4 address, or an IPv6 client's /64 network."""
     address = _address(client)
     if isinstance(address, ipaddress.IPv6Address):
         return str(ipaddress.ip_network((address, 64), strict=False))
@@ -210,7 +210,7 @@ def hosts_from(given: Sequence[str]) -> tuple[str, ...]:
 
 
 def _forwarded_address(text: str) -> Address | None:
-    """Return the address of an X-Forwarded-For entry, such as 192.0.2.1:5555 or [2001:db8::1]."""
+    """Return the address of an X-Forwarded-For entry: 192.0.2.1:5555 or [2001:db8::1]."""
     bracketed = re.fullmatch(r"\[([^\]]*)\](?::\d+)?", text)
     if bracketed:
         return _address(bracketed[1])

@@ -113,7 +113,7 @@ class Batcher:
             await self._translate_batch(batch)
 
     def _next_batch(self) -> list[tuple[Job, int]]:
-        """Return (job, index) of the next sentences, from all jobs compatible with the oldest one."""
+        """Return (job, index) of the next sentences, from all jobs compatible with the oldest."""
         batch: list[tuple[Job, int]] = []
         space, others = BATCH_TOKENS, deque[Job]()
         while self._jobs and space > 0:

@@ -1,4 +1,4 @@
-"""Text and HTML documents: extract the segments to translate, and insert the translations."""
+"""Text and HTML documents: extract the segments, and insert their translations."""
 
 from __future__ import annotations
 

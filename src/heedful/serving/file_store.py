@@ -1,4 +1,4 @@
-"""Storage of translated files until download, in a directory that only this user can read."""
+"""Storage of translated files until download; only this user can read the directory."""
 
 from __future__ import annotations
 

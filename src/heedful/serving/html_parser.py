@@ -81,7 +81,7 @@ class _Builder:
         return _SENTENCE_BEFORE.search("".join(self.text[-2:])[-10:]) is not None
 
     def _mark(self, token: Token) -> None:
-        """Add what stays as it is: a comment, an empty or untranslated element, a tag without its other half."""
+        """Add what stays as it is: a comment, an empty or untranslated element, an unpaired tag."""
         if token.name == "br" and self._last().strip():
             self._add(" ")  # keeps the words before and after it apart
         words = words_of(token)

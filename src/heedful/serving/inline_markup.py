@@ -1,7 +1,8 @@
-"""Inline markup transfer: `his <b>red</b> hat` is translated as one text, then <b> is put around "red"'s translation.
+"""Inline markup transfer: translate `his <b>red</b> hat` as one text, then place <b>.
 
-Words of the translation are aligned with words of the source. An element wraps the contiguous words that best match
-its own. An empty element, such as an image, goes where the fewest words change sides.
+Here <b> goes around the translation of "red". Words of the translation are aligned with words of the source. An element
+wraps the contiguous words that best match its own. An empty element, such as an image, goes where the fewest words
+change sides.
 """
 
 from __future__ import annotations
@@ -149,7 +150,7 @@ class _Restorer:
         return one[0] < other[1] and other[0] < one[1]
 
     def _span(self, own: Span, source: Span, span: Span, owner: list[int | None], always: bool) -> Span | None:
-        """Return the contiguous free words of `span` that best match the source words `own`, or None."""
+        """Return the contiguous free words of `span` that best match `own`, or None."""
         if own[0] == own[1]:
             return None
         if own == source and span[0] < span[1] and not any(one is not None for one in owner):
@@ -192,9 +193,10 @@ class _Restorer:
         return None
 
     def _narrowed(self, own: Span, place: Span) -> Span:
-        """Return the part of `place` that an untouched element replaces: at most as many words as it has itself.
+        """Return the part of `place` that an untouched element replaces.
 
-        Words beyond that would be lost, for example where attention is diffuse.
+        It has at most as many words as the element itself. Words beyond that would be lost, for example where attention
+        is diffuse.
         """
         count = own[1] - own[0]
         sums = [0.0, *accumulate(self._mass(own, at) for at in range(*place))]
@@ -202,7 +204,7 @@ class _Restorer:
         return place[0] + first, min(place[0] + first + count, place[1])
 
     def _most_alike(self, own: Span, candidates: list[int]) -> Span | None:
-        """Return the word that attends most to these source words, even if it attends more to others."""
+        """Return the word that attends most to these words, whatever else it attends to."""
         best = max(candidates, key=lambda at: self._mass(own, at), default=None)
         return None if best is None or self._mass(own, best) <= 0 else (best, best + 1)
 
@@ -211,13 +213,13 @@ class _Restorer:
         return sum(word.weights[max(0, own[0] - word.first) : max(0, own[1] - word.first)])
 
     def _window(self, own: Span, span: Span) -> Span:
-        """Return the words of `span` whose segments overlap `own`, so that the cost per element is bounded."""
+        """Return the words of `span` whose segments overlap `own`, to bound the cost per element."""
         low = bisect_left(self.words, own[0], *span, key=lambda word: word.first + len(word.weights) - 1)
         high = bisect_left(self.words, own[1], *span, key=lambda word: word.first)
         return low, max(low, high)
 
     def _gap(self, source: int, span: Span, owner: list[int | None]) -> Span:
-        """Return the gap for an empty element before a source word that makes the fewest words change sides."""
+        """Return the gap before a source word where an empty element moves the fewest words."""
         low, high = self._window((source - 1, source + 1), span)
         changed = sum(self.aligned[at] < source for at in range(low, high))
         best, gap = changed, low
@@ -247,7 +249,7 @@ class _Restorer:
         return self.words[at - 1].end if at else 0
 
     def _start(self, node: Node, own: Span, span: Span) -> int:
-        """Return where a node starts: without words, on the same side of the white space as in the source."""
+        """Return where a node starts; without words, it keeps its side of the white space."""
         offset = self._offset(own[0], span)
         if not (span[0] < own[0] == own[1] and self.source[node.end : node.end + 1].isspace()):
             return offset

@@ -10,7 +10,7 @@ _OTHER_CODE = {one: other for pair in _SYNONYMS for one, other in (pair, reverse
 
 
 def resolve_language(code: str, known: Collection[str]) -> str:
-    """Return the known code that matches best: the exact one first, then without its last subtags (RFC 4647).
+    """Return the best known code: the exact one, else without its last subtags (RFC 4647).
 
     `de-DE` finds `de`, `pt-BR` finds `pt-BR` before `pt`. A code that matches nothing is returned in lower case.
     """

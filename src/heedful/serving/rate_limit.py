@@ -12,7 +12,7 @@ _WINDOW = 60.0  # seconds
 
 
 class RateLimiter:
-    """Counts each client's requests in a one-minute window that starts with the first request."""
+    """Counts each client's requests in a one-minute window from the first request."""
 
     def __init__(self, limit: int, clock: Callable[[], float] = time.monotonic) -> None:
         self.limit, self.clock = limit, clock

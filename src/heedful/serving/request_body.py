@@ -43,7 +43,7 @@ async def request_fields(request: Request, limits: Limits) -> Mapping[str, Any]:
 
 
 def _check_separators(body: bytes, limits: Limits) -> None:
-    """Reject bodies that no valid request could have. json.loads holds the GIL, so a thread would not help."""
+    """Reject impossible bodies early: json.loads holds the GIL, so a thread would not help."""
     most = limits.characters + MAX_PARTS
     if (
         max(body.count(b":"), body.count(b",")) > most or body.count(b"%") > 4 * most

@@ -83,7 +83,7 @@ class _Connection(H11Protocol):
         return bool(waiting)
 
     def _waits_for_client(self) -> bool:
-        """Return whether it is the client's turn: to send a whole request, or to read the response."""
+        """Return whether the client must act: send a whole request, or read the response."""
         is_answering = self.cycle is not None and not self.cycle.response_complete
         is_whole = self.conn.their_state is not h11.SEND_BODY
         return not (is_answering and is_whole) or self.transport.get_write_buffer_size() > 0
@@ -120,7 +120,7 @@ class _Connection(H11Protocol):
         self.handle_events()
 
     def _close_after_chunks(self) -> None:
-        """Close the connection after a chunked request, because h11 is lenient about the end of the last chunk."""
+        """Close the connection after a chunked request: h11 is lenient about the last chunk."""
         is_whole = self.conn.their_state is not h11.SEND_BODY
         if self.cycle is not None and self.cycle.keep_alive and is_whole and is_chunked(self.cycle.scope["headers"]):
             self.cycle.keep_alive = False
@@ -133,7 +133,7 @@ class _Connection(H11Protocol):
             self._ignore_further_data()  # answered before the end of the request, whose deadline still runs
 
     def _ignore_further_data(self) -> None:
-        """Close only our side; closing both would reset the connection before the client reads the response."""
+        """Close only our side, or the client could get a reset before it reads the response."""
         self._is_refused = True
         self.flow.resume_reading()
         try:

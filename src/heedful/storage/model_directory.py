@@ -59,7 +59,7 @@ class TextFacts:
 
     @classmethod
     def of(cls, data: DataConfig, store: Store | None = None, tokenizer: Tokenizer | None = None) -> TextFacts:
-        """Return the facts of a configuration, plus what a sample of the training text shows if it is given."""
+        """Return the facts of a configuration, and those of a training text sample if given."""
         facts = cls(data.source_language, data.target_language, data.lowercase, data.max_length)
         if store is None or tokenizer is None:
             return facts
@@ -162,7 +162,7 @@ def is_model(directory: Path) -> bool:
 
 
 def read_config(directory: Path) -> dict[str, Any]:
-    """Return the content of config.json, and raise ModelError if it is unreadable or has another version."""
+    """Return the content of config.json; raise ModelError if unreadable or another version."""
     path = directory / CONFIG
     try:
         content = json.loads(read_at_most(path, MOST_JSON).decode("utf-8"))
@@ -176,7 +176,7 @@ def read_config(directory: Path) -> dict[str, Any]:
 
 
 def with_weights(config: ModelConfig, tensors: Mapping[str, Tensor], where: Path) -> Transformer:
-    """Return a transformer with these parameters; raise ModelError if names or shapes do not match."""
+    """Return a transformer with these parameters; raise ModelError if they do not match."""
     require_size(config, tensors, where)
     with torch.device("meta"):
         transformer = Transformer(config)

@@ -24,7 +24,7 @@ _LONGEST = 128  # bytes of a marker, padded to this length so that one write rep
 
 
 def claim(directory: Path, kind: str) -> None:
-    """Mark a new or empty directory as heedful's; raise UsageError for any other that is not marked already."""
+    """Mark a new or empty directory as heedful's; raise UsageError for any unmarked one."""
     if is_ours(directory, kind):
         return
     if os.path.lexists(directory) and not is_empty(directory):
@@ -45,7 +45,7 @@ def is_ours(directory: Path, kind: str = RUN) -> bool:
 
 
 def marker_bytes(kind: str = RUN) -> bytes:
-    """Return the content of a marker: the kind of directory and the last process that wrote to it."""
+    """Return a marker's content: the kind of directory and the last process that wrote to it."""
     content = {"heedful": kind, "version": __version__, "process": os.getpid()}
     return json.dumps(content).ljust(_LONGEST - 1).encode() + b"\n"
 
@@ -75,7 +75,7 @@ def _is_listed(directory: Path, may_be_damaged: bool) -> bool:
 
 
 def require_outside_models(path: Path, option: str = "--out") -> None:
-    """Raise UsageError for a path in a model or checkpoint, for an entry of a run and for what is in one.
+    """Raise UsageError for a path inside a model or checkpoint, or for an entry of a run.
 
     A model of another tool may get new files.
     """

@@ -1,4 +1,4 @@
-"""A PREPARED directory: a corpus that `heedful prepare` has cleaned, tokenized and sharded.
+"""A PREPARED directory: a corpus that `heedful prepare` cleaned, tokenized and sharded.
 
 plan/ (plan.json · tokenizer.model · valid.source · valid.target) · shards/00000/ … · index/ (written last)
 """
@@ -155,6 +155,6 @@ def prepared_text(data: DataConfig) -> PreparedDirectory | None:
 
 
 def training_store(data_directory: Path, data: DataConfig) -> Store:
-    """Return the training tokens of a run: its own store, or the prepared corpus that it reads."""
+    """Return a run's training tokens: its own store, or the prepared corpus that it reads."""
     prepared = prepared_text(data)
     return Store(data_directory / TRAINING) if prepared is None else prepared.store

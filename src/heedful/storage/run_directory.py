@@ -58,7 +58,7 @@ class RunDirectory:
 
     @property
     def verified(self) -> Path:
-        """Return the record of which token stores were verified, and when (storage/verified_stores.py)."""
+        """Return the record of when token stores were verified (storage/verified_stores.py)."""
         return self.data / file_names.VERIFIED
 
     @property
@@ -86,7 +86,7 @@ class RunDirectory:
         return tuple(self.path / name for name in file_names.RUN_ENTRIES)
 
     def require_own(self) -> None:
-        """Raise UsageError unless the directory is a heedful run, or a new run would overwrite nothing in it."""
+        """Raise UsageError unless the directory is a run, or a new run would overwrite nothing."""
         if self.path.exists() and not self.path.is_dir():
             raise UsageError(f"`--out {self.path}` is a file. Pass the name of a new or existing directory.")
         require_outside_models(self.path)
@@ -113,7 +113,7 @@ class RunDirectory:
             )
 
     def _require_own_entries(self) -> None:
-        """Raise UsageError at the start, not hours later, if training would replace a user's file in a run."""
+        """Raise UsageError at the start if training would later replace a user's file."""
         if self.config.exists():
             foreign = [path for path in (self.best, self.model) if os.path.lexists(path) and not is_model(path)]
         else:  # a killed start wrote at most the token stores and the tokenizer
@@ -126,7 +126,7 @@ class RunDirectory:
             )
 
     def _is_own_tokenizer(self) -> bool:
-        """Return whether heedful wrote the tokenizer: the token stores, which are written first, have its digest."""
+        """Return whether heedful wrote the tokenizer: the token stores record its digest."""
         present = [path for path in self.tokenizer_files if os.path.lexists(path)]
         if not present or any(path.is_symlink() or not path.is_file() for path in present):
             return False

@@ -24,7 +24,7 @@ def record_verified(record: Path, directories: Sequence[Path]) -> None:
 
 
 def require_undamaged_stores(record: Path, directories: Sequence[Path]) -> None:
-    """Raise CorpusError if a byte of a token store has changed; otherwise record the stamps of its files."""
+    """Record the stamps of a token store's files; raise CorpusError if a byte has changed."""
     known = _recorded(record)
     changed = [directory for directory in directories if known.get(str(directory)) != _stamp(directory)]
     for directory in changed:
@@ -46,7 +46,7 @@ def _recorded(record: Path) -> dict[str, str]:
 
 
 def _stamp(directory: Path) -> str:
-    """Return names, sizes, times and inodes of the files, which change when a file is written."""
+    """Return names, sizes, times and inodes of the files; a write changes them."""
     try:
         known = [(path.name, path.stat()) for path in sorted(directory.iterdir())]
     except OSError:

@@ -1,4 +1,4 @@
-"""Full stops that do not end a sentence: after titles, abbreviations, initials and ordinals.
+"""Full stops that do not end a sentence: titles, abbreviations, initials and ordinals.
 
 All lists are closed. Where neither list nor context decides, the full stop ends the sentence: a model trained on single
 sentences may drop the second of two, which is worse than one sentence cut in two.
@@ -75,7 +75,7 @@ class _Context(NamedTuple):
 
 
 def is_abbreviation(text: str, stop: int, following: int, language: str) -> bool:
-    """Return whether the full stop at `stop`, before the word at `following`, belongs to the word before it."""
+    """Return whether the full stop at `stop`, before `following`, belongs to the word before."""
     before = text[max(0, stop - _LOOKED_AT) : stop]
     after = text[following : following + _LOOKED_AT]
     if not before or before[-1].isspace():
@@ -116,7 +116,7 @@ def _precedes_saint(text: str) -> bool:
 
 
 def _is_initial(context: _Context) -> bool:
-    """Return whether a single capital is an initial: at the start, or after an initial, a title or a name."""
+    """Return whether a capital is an initial: first, or after an initial, title or name."""
     word, previous = context.word, context.previous
     if len(word) != 1 or not word.isupper():
         return False
@@ -129,6 +129,6 @@ def _is_initial(context: _Context) -> bool:
 
 
 def _ends_in_name(text: str) -> bool:
-    """Return whether the last word seems to be a name: capitalised, and not for another reason."""
+    """Return whether the last word seems a name: capitalised, and not for another reason."""
     word = text.split()[-1].lstrip(OPENING) if text else ""
     return word.isalpha() and word[0].isupper() and word[1:].islower() and word not in CAPITALISED

@@ -1,4 +1,4 @@
-"""BPE-dropout (Provilkov et al. 2020): merges are skipped at random, so a model sees many segmentations.
+"""BPE-dropout (Provilkov et al. 2020): skip merges at random, for varied segmentations.
 
 SentencePiece can sample too, but its seed depends on the process, so a resumed run would see other tokens. Here a
 segmentation is a function of text, dropout and seed.
@@ -14,7 +14,7 @@ Rank = int  # merges with a lower rank come first
 
 
 def segment(word: str, ranks: Mapping[str, Rank], skips: Callable[[], bool]) -> list[str]:
-    """Merge the characters of a word into tokens, the best-ranked pair first; skip a merge if `skips()`.
+    """Merge a word's characters into tokens, best-ranked pair first, unless `skips()`.
 
     `ranks` has the rank of every token that a merge produces.
     """
@@ -46,6 +46,6 @@ def segment(word: str, ranks: Mapping[str, Rank], skips: Callable[[], bool]) -> 
 
 
 def skip_with(dropout: float, seed: int) -> Callable[[], bool]:
-    """Return a function that is true with probability `dropout`, the same sequence for the same seed."""
+    """Return a function that is true with probability `dropout`, reproducible by seed."""
     draw = random.Random(seed).random
     return lambda: draw() < dropout

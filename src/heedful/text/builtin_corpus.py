@@ -40,7 +40,7 @@ class BuiltinCorpus:
         return ""
 
     def digest(self) -> str:
-        """Return a digest of split, size and the first thousand sentences, which changes with the grammar."""
+        """Return a digest of split, size and a thousand sentences; it depends on the grammar."""
         return _digest(self)
 
 

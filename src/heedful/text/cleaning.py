@@ -1,4 +1,4 @@
-"""Cleaning rules for parallel text: each finds pairs that are probably not translations of each other.
+"""Cleaning rules for parallel text: find pairs that are probably not translations.
 
 The rules are mild: where a rule is not sure, it keeps the pair. They look at one pair, except for duplicates.
 """
@@ -50,7 +50,7 @@ def digest(*texts: str) -> int:
 
 
 def letters(text: str) -> str:
-    """Return the letters of a text in lower case, with one space for everything between words."""
+    """Return a text's letters in lower case, with one space for everything between words."""
     return _NOT_LETTERS.sub(" ", text.casefold()).strip()
 
 
@@ -62,7 +62,7 @@ def near_digest(pair: Pair) -> int:
 
 @dataclass(frozen=True)
 class CommonWords:
-    """Frequent words of each side that are not frequent on the other, to recognise most lines quickly."""
+    """Words frequent on one side and not on the other, to recognise most lines quickly."""
 
     source: frozenset[str] = frozenset()
     target: frozenset[str] = frozenset()
@@ -110,7 +110,7 @@ class Cleaning:
         return any(bool(code) and _is_other_language(text, code, common) for text, code, common in sides)
 
     def through(self, numbered: Iterable[NumberedPair], dropped: Dropped) -> Iterator[NumberedPair]:
-        """Yield the clean pairs. Near-duplicates must all be in `numbered`, as they are within one shard."""
+        """Yield the clean pairs; all near-duplicates must be in `numbered`, as in one shard."""
         repeats = _Repeats(self.skipped)
         for line, pair in numbered:
             rule = self.broken_rule(pair) or repeats.rule(pair)
@@ -131,7 +131,7 @@ class _Repeats:
         self._near: set[int] = set()
 
     def rule(self, pair: Pair) -> str:
-        """Return "duplicate" or "near_duplicate" if an earlier pair was the same, otherwise an empty string."""
+        """Return "duplicate" or "near_duplicate" if an earlier pair was the same, otherwise ""."""
         exact, near = digest(pair.source.strip(), pair.target.strip()), near_digest(pair)
         found = "duplicate" if exact in self._exact else "near_duplicate" if near in self._near else ""
         self._exact.add(exact)

@@ -17,7 +17,7 @@ from heedful.text.text_files import read_lines
 
 
 class ParallelText(Protocol):
-    """Text to train on or to validate with: files, a part of their pairs, or the built-in corpus."""
+    """Text to train on or validate with: files, part of their pairs, or the built-in corpus."""
 
     def files(self) -> tuple[Path, ...]: ...
     def require_files(self) -> None: ...
@@ -29,7 +29,7 @@ class ParallelText(Protocol):
 
 @dataclass(frozen=True)
 class Corpus:
-    """Source and target files in order; `target` is empty if every source file has both sides."""
+    """Source and target files in order; `target` is empty if source files have both sides."""
 
     source: tuple[Path, ...]
     target: tuple[Path, ...]
@@ -67,7 +67,7 @@ class Corpus:
                 yield from read_sides(source, target)
 
     def require_files(self) -> None:
-        """Raise before any work is done for a missing file, and for a pipe, which a second reading finds empty."""
+        """Raise before any work for a missing file, or a pipe, which cannot be read twice."""
         for path in self.files():
             if path.is_fifo() or path.is_char_device():
                 raise CorpusError(

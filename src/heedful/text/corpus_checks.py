@@ -64,14 +64,14 @@ def reversed_validation(training: Sequence[Pair], validation: Sequence[Pair]) ->
 
 
 def _likeness(lines: list[str], profiles: dict[str, str], side: str) -> float:
-    """Return the fraction of lines, a few at a time, that clearly look like `side` of the training text."""
+    """Return the fraction of line groups that clearly look like `side` of training text."""
     texts = [" ".join(lines[begin : begin + _TOGETHER]) for begin in range(0, len(lines), _TOGETHER)]
     best = [detect(text, profiles)[0] for text in texts]
     return sum(found == side and probability > _REVERSED for found, probability in best) / max(len(texts), 1)
 
 
 class PairCounter:
-    """Counts the pairs that pass through, the duplicates, and those that also occur in the validation text.
+    """Counts the pairs that pass through, duplicates, and pairs of the validation text.
 
     Duplicates are counted exactly up to `most` distinct pairs. Beyond that they are estimated from the pairs whose hash
     is divisible by a power of two, so that memory stays bounded.

@@ -30,9 +30,10 @@ def size_for(pairs: int) -> int:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """The validation part of a corpus: the `size` distinct pairs with the smallest hashes, in that order.
+    """The validation part of a corpus: the `size` distinct pairs with the smallest hashes.
 
-    If `size` is 0, `size_for` decides. The corpus is read once, when the pairs are first needed.
+    The pairs are in the order of their hashes. If `size` is 0, `size_for` decides. The corpus is read once, when the
+    pairs are first needed.
     """
 
     corpus: Corpus
@@ -117,12 +118,12 @@ class Remaining:
 
 
 def normalized(text: str) -> str:
-    """Return a side without case and spacing: sides that differ only in these count as the same."""
+    """Return a side without differences in case and spacing."""
     return " ".join(text.casefold().split())
 
 
 def smallest_pairs(pairs: Iterator[Pair], most: int) -> tuple[list[Pair], int]:
-    """Return the `most` distinct pairs with the smallest hashes, and the number of pairs with text on both sides.
+    """Return the `most` distinct pairs of smallest hash, and the number of complete pairs.
 
     Pairs with an empty side are not candidates: they cannot be scored.
     """

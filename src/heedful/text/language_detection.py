@@ -27,7 +27,7 @@ def profile(lines: Iterable[str]) -> str:
 
 
 def detect(text: str, profiles: Mapping[str, str]) -> list[tuple[str, float]]:
-    """Return the languages with their probabilities, most likely first; equal for uninformative text."""
+    """Return the languages with their probabilities, likeliest first; equal without evidence."""
     runs = Counter(_runs(text[:_MOST]))
     scores = {language: _score(runs, known) for language, known in profiles.items()}
     best = max(scores.values(), default=0.0)
@@ -46,6 +46,6 @@ def _runs(line: str) -> Iterator[str]:
 
 
 def _score(runs: Counter[str], known: str) -> float:
-    """Return the log-likelihood by Zipf's law: rank n has probability ∝ 1/n; unknown n-grams have rank 2 · SIZE."""
+    """Return the log-likelihood by Zipf's law; unknown n-grams have rank 2 · SIZE."""
     ranks = {run: rank for rank, run in enumerate(known.split(_SEPARATOR), start=1)}
     return -_EACH * sum(count * math.log(ranks.get(run, 2 * SIZE)) for run, count in runs.items())

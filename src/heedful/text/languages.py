@@ -1,4 +1,4 @@
-"""Language codes and names, and detection of a corpus's languages from file names and text."""
+"""Language codes and names, and language detection from file names and text."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def language_name(code: str) -> str:
 
 
 def base(code: str) -> str:
-    """Return the language without region, as a two-letter code if it has one: pt for pt-BR, en for eng."""
+    """Return the language without region, in two letters if possible: pt for pt-BR."""
     first = re.split("[-_]", code.lower())[0]
     return _SHORT.get(first, first)
 
@@ -100,7 +100,7 @@ def is_known(code: str) -> bool:
 
 
 def require_code(code: str, where: str) -> str:
-    """Return a language code in its usual spelling (pt_br becomes pt-BR); raise UsageError if it is not one."""
+    """Return a code in its usual spelling (pt_br becomes pt-BR); raise UsageError if invalid."""
     if _PRIVATE.fullmatch(code):
         return code
     found = _CODE.fullmatch(code)
@@ -131,7 +131,7 @@ def with_languages(argument: str) -> tuple[str, Languages | None]:
 
 
 def from_names(source: Sequence[str], target: Sequence[str]) -> Languages | None:
-    """Return the languages given in file names (train.en, corpus.de-en.en.gz, pairs.en-de.tsv)."""
+    """Return the languages in file names (train.en, corpus.de-en.en.gz, pairs.en-de.tsv)."""
     if target:
         found = {
             Languages(_of_name(left) or "", _of_name(right) or "") for left, right in zip(source, target, strict=False)
@@ -183,7 +183,7 @@ def identify(lines: Iterable[str]) -> str | None:
 
 
 def disagrees(stated: str, found: str | None) -> bool:
-    """Return whether a text is clearly not in the stated language, if the identifier knows both languages."""
+    """Return whether a text is clearly not in the stated language, if both are known."""
     if found is None or base(stated) == found:
         return False
     alike = any({base(stated), found} <= group for group in _ALIKE)

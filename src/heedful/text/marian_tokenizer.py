@@ -1,4 +1,4 @@
-"""The tokenizer of an imported Marian model: a SentencePiece model for each side, and one vocabulary for both.
+"""The tokenizer of an imported Marian model: two SentencePiece models, one vocabulary.
 
 SentencePiece splits text into tokens; their ids come from vocab.json. A token that is not in it becomes the unknown
 token, which heedful never generates.

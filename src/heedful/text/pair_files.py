@@ -21,7 +21,7 @@ class Pair(NamedTuple):
 
 
 def kind_of(name: str) -> str:
-    """Return ".tsv", ".jsonl" or ".tmx" for a file with both sides, and an empty string for any other."""
+    """Return ".tsv", ".jsonl" or ".tmx" for a file with both sides, and "" for any other."""
     for ending in _COMPRESSED:
         name = name.removesuffix(ending)
     return next((kind for kind in KINDS if name.endswith(kind)), "")

@@ -1,4 +1,4 @@
-"""Rule-based sentence splitting, and cutting text that exceeds the model's maximum length.
+"""Rule-based sentence splitting, and cutting of text that exceeds the maximum length.
 
 A sentence ends with . ! ? or a similar mark before a space, unless a lowercase letter follows; closing quotes and
 brackets belong to it. It ends with 。 or a similar mark even without a space, and with . ! ? between a word and a
@@ -38,7 +38,7 @@ _WORD = re.compile(r"\s*\S+\s*")
 
 
 def split_sentences(text: str, language: str = "") -> list[str]:
-    """Return the sentences in order, each with its trailing space; joined, they give the text.
+    """Return the sentences in order with trailing spaces; joined, they give the text.
 
     `language` is a code such as "de", if it is known: some abbreviations belong to one language.
     """

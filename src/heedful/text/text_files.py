@@ -104,7 +104,7 @@ def _refuse_wide(start: bytes, name: str, path: Path | None) -> None:
 
 
 def _refuse_carriage_returns(start: bytes, name: str) -> None:
-    """Raise if carriage returns end the lines, as on the first Macintosh: the whole file would be one line."""
+    """Raise if carriage returns end the lines: the whole file would be one line."""
     if not start.endswith(b"\n") and b"\r" in start.rstrip(b"\r"):
         raise CorpusError(
             f"{name} has carriage returns and no newlines, so it would be a single line. "
@@ -113,7 +113,7 @@ def _refuse_carriage_returns(start: bytes, name: str) -> None:
 
 
 def _wide_encoding(start: bytes) -> str | None:
-    """Return UTF-16 or UTF-32 by byte-order mark, or UTF-16 by NUL in every other byte (Latin letters)."""
+    """Return UTF-16 or UTF-32 by byte-order mark, or UTF-16 by alternating NUL bytes."""
     if start.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
         return "UTF-32"
     if start.startswith((b"\xff\xfe", b"\xfe\xff")):

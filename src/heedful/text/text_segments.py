@@ -1,4 +1,4 @@
-"""Segmentation of a text into the segments that the model translates, and the spacing between them.
+"""Segmentation of a text into the segments to translate, and the spacing between them.
 
 Python, the command line, the server and the attention views all use it.
 """
@@ -28,7 +28,7 @@ class Segment(NamedTuple):
 
 
 class SegmentedText(NamedTuple):
-    """Segments in order, and the separators before, between and after them: one more than segments.
+    """Segments in order, and the separators around them: one more than segments.
 
     A separator is white space, or None if two segments touch.
     """
@@ -52,7 +52,7 @@ class SegmentedText(NamedTuple):
 
 
 def segment_text(text: str, encode: Encode, longest: int, sentence_per_line: bool, language: str = "") -> SegmentedText:
-    """Split a text into lines, cells between tabs, and sentences if the model was trained on them.
+    """Split a text into lines, tab-separated cells and, for models that need it, sentences.
 
     A segment is cut at `longest` tokens. `language` is that of the text, if it is known.
     """
@@ -74,7 +74,7 @@ def segment_text(text: str, encode: Encode, longest: int, sentence_per_line: boo
 def _units(
     text: str, encode: Encode, longest: int, sentence_per_line: bool, language: str
 ) -> Iterator[tuple[str, list[int], bool]]:
-    """Yield each unit with surrounding space, its token ids, and whether it is part of a too long sentence."""
+    """Yield each unit with spacing, its token ids, and whether it is part of a cut sentence."""
     for line in _CELL.findall(text):
         for sentence in split_sentences(line, language) if sentence_per_line else [line]:
             ids = encode(sentence)
@@ -86,6 +86,6 @@ def _units(
 
 
 def by_rank(found: Sequence[Sequence[T]]) -> list[list[T]]:
-    """Return the best translation of every segment, then the next best; a segment with fewer repeats its last."""
+    """Return the best translation of every segment, then the next best, repeating the last."""
     ranks = max(map(len, found), default=0)
     return [[one[min(rank, len(one) - 1)] for one in found] for rank in range(ranks)]

@@ -1,4 +1,4 @@
-"""Reading TMX files as a stream. Entities are refused, so that a small file cannot expand to a large one."""
+"""Read TMX files as a stream, refusing entities so that a small file cannot expand."""
 
 from __future__ import annotations
 

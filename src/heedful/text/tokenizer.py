@@ -48,7 +48,7 @@ class Tokenizer:
 
     @property
     def target(self) -> Tokenizer:
-        """Return the tokenizer of target text, which is the same one unless the model was imported."""
+        """Return the tokenizer of target text, the same one unless the model was imported."""
         return self
 
     def language_prefix(self, text: str) -> tuple[str, str]:
@@ -80,7 +80,7 @@ class Tokenizer:
 
     @functools.cached_property
     def _merge_ranks(self) -> dict[str, int]:
-        """The rank of every token that a merge produces: SentencePiece gives the n-th merge the score -n."""
+        """Return the rank of every merged token: SentencePiece gives the n-th merge score -n."""
         processor = self._processor
         ids = [i for i in range(self.vocab_size) if not (processor.is_byte(i) or processor.is_control(i))]
         ranks = {processor.id_to_piece(i): -processor.get_score(i) for i in ids if i != UNK}

@@ -1,4 +1,4 @@
-"""Reading .zst files with the optional package `zstandard`, in bounded memory whatever the file expands to."""
+"""Read .zst files with the optional package `zstandard`, in bounded memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _READ = 1_024  # bytes at a time: a block of 4 bytes can expand to 128 KB
 
 
 class _Reader(io.RawIOBase):
-    """The decompressed content of one or more zstd frames. Raises EOFError if the last one is truncated."""
+    """The decompressed content of zstd frames; raises EOFError if the last is truncated."""
 
     def __init__(self, file: IO[bytes], library: Any) -> None:
         self._file, self._library = file, library

@@ -115,9 +115,9 @@ def _as_settings(choices: list[Choice]) -> Settings:
 
 
 def _shape(size: CorpusSize, gpu: bool, given: Mapping[str, Any]) -> list[Choice]:
-    """Choose the shape: small models for small corpora, and models that train within an hour on a CPU.
+    """Choose a shape that suits the corpus size and trains within an hour on a CPU.
 
-    Given keys are kept, and the others adapt to them.
+    Small corpora get small models. Given keys are kept, and the others adapt to them.
     """
     pairs = size.pairs
     if pairs < 12_000:

@@ -30,5 +30,5 @@ def average_weights(run: RunDirectory, steps: list[int]) -> dict[str, torch.Tens
 
 
 def averaged_model(run: RunDirectory, steps: list[int]) -> Model:
-    """Return a model with the average weights of the checkpoints of these steps, newest first."""
+    """Return a model with the average weights of these checkpoints, newest first."""
     return model_of_run(run, average_weights(run, steps), steps)

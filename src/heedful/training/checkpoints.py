@@ -36,7 +36,10 @@ class State(NamedTuple):
 def state_of(
     model: Transformer, optimizers: Optimizers, moving_average: MovingAverage | None = None, is_main: bool = True
 ) -> State:
-    """Return the tensors of a checkpoint. If they are sharded, every process must call this; the main one gets them."""
+    """Return the tensors of a checkpoint.
+
+    If they are sharded, every process must call this, and only the main process gets them.
+    """
     average = {} if moving_average is None else moving_average.state_tensors()
     return State(
         gathered_in_main(model.state_dict(), is_main),
@@ -140,7 +143,10 @@ def require_space(path: Path, needed: int) -> None:
 
 
 def require_space_for_all(run: RunDirectory, size: int, keep: int) -> None:
-    """Raise MachineError if `keep` checkpoints and the next one do not fit. Those of a resumed run exist already."""
+    """Raise MachineError if `keep` checkpoints and the next one do not fit on the disk.
+
+    Those of a resumed run exist already.
+    """
     require_space(run.checkpoints, size * max(1, keep + 1 - len(run.steps())))
 
 

@@ -1,4 +1,4 @@
-"""The consistency loss of SimCut (Gao et al. 2022): a model should predict the same with some input words cut off.
+"""SimCut's consistency loss (Gao et al. 2022): predict the same with some words cut.
 
 Not in the paper. The loss is that of the whole input plus `training.consistency` times KL(whole ‖ cut), where the cut
 input keeps only the positions of some source and target tokens. Both sides get gradients. A step needs a second forward
@@ -37,9 +37,10 @@ def consistent_loss(model: Transformer, batch: Batch, training: TrainingConfig) 
 
 
 def kl_divergence(whole_PD: Tensor, cut_PD: Tensor, weight_VD: Tensor) -> Tensor:
-    """Return Σ p · (log p - log q) over P tokens and the vocabulary, p from the whole and q from the cut input.
+    """Return Σ p · (log p - log q) over P tokens and the vocabulary.
 
-    The logits of a chunk are computed again in the backward pass, so those of all tokens are never in memory.
+    p comes from the whole input and q from the cut input. The logits of a chunk are computed again in the backward
+    pass, so those of all tokens are never in memory.
     """
     total = whole_PD.new_zeros((), dtype=torch.promote_types(weight_VD.dtype, torch.float32))
     for whole_CD, cut_CD in zip(torch.split(whole_PD, CHUNK), torch.split(cut_PD, CHUNK), strict=True):
@@ -70,7 +71,9 @@ def _words_cut(model: Transformer, probability: float) -> Iterator[None]:
 
 
 def consistency_flops(config: ModelConfig, B: int, S: int, T: int, tokens: int, checkpointed: bool = False) -> int:
-    """Count what the divergence adds to a training step: the second pass through the stacks, and the logits of both
-    passes, computed twice and differentiated once."""
+    """Count what the divergence adds to a training step.
+
+    This is the second pass through the stacks, and the logits of both passes, computed twice and differentiated once.
+    """
     stacks = stacks_flops(config, B, S, T)
     return 3 * stacks + stacks * checkpointed + 8 * logits_flops(config, tokens)

@@ -27,7 +27,7 @@ _HOW = "set data.source_language and data.target_language to change them"
 
 
 def with_checked_codes(settings: Settings) -> Settings:
-    """Return the settings with normalised language codes; raise UsageError for an invalid one."""
+    """Return the settings with normalised language codes; raise UsageError if one is invalid."""
     given = settings.get("data", {})
     checked = {key: require_code(given[key], f"data.{key}") for key in _KEYS if given.get(key)}
     return recipes.merged(settings, {"data": checked}) if checked else settings

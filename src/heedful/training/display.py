@@ -101,7 +101,7 @@ class Display:
         )
 
     def time_left(self, number: int) -> str:
-        """Return "1:05 left", or "over 1:05 left" before the first validation has shown how long one takes."""
+        """Return "1:05 left", or "over 1:05 left" until a validation has been timed."""
         unknown = "validating" not in self._phase_seconds
         return f"{'over ' * unknown}{format_duration(self.seconds_left(number))} left"
 

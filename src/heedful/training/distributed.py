@@ -1,4 +1,4 @@
-"""Distributed training: several processes, one per GPU, each with its share of every update's batches.
+"""Distributed training: one process per GPU, each with a share of every update's batches.
 
 torchrun --nproc-per-node 4 -m heedful train RECIPE.toml
 
@@ -34,7 +34,7 @@ class ProcessGroup:
     def __init__(
         self, rank: int = 0, world_size: int = 1, device: torch.device | None = None, store: Store | None = None
     ) -> None:
-        """Describe one process. `store` is the one that the processes have met in; one process needs none."""
+        """Describe one process; `store` is where the processes meet, and one alone needs none."""
         self.rank, self.world_size = rank, world_size
         self.device = device or torch.device("cpu")
         self._store = store

@@ -177,8 +177,10 @@ def largest(recipe: Recipe, config: ModelConfig, shapes: BatchShapes | None, gpu
 
 
 def memory(config: ModelConfig, training: TrainingConfig, shape: BatchShape, gpu: bool) -> MemoryEstimate:
-    """Estimate memory: 4 bytes each for weights, gradients and moments, plus the copies of the weights: in half
-    precision and their moving average."""
+    """Estimate memory: 4 bytes each for weights, gradients and moments, plus copies.
+
+    The copies of the weights are those in half precision and their moving average.
+    """
     count = parameters(config)
     weights = count * (4 if _activation_dtype(training) == torch.float32 else 6) + 4 * count * bool(training.ema_decay)
     held = activations(config, training, shape, gpu)
@@ -214,7 +216,7 @@ def _activation_dtype(training: TrainingConfig) -> torch.dtype:
 
 
 def _layer_bytes(config: ModelConfig, B: int, n: int, source: int | None, dtype: torch.dtype, gpu: bool) -> int:
-    """Return the bytes of a layer of n positions; a decoder layer has `source` encoder states."""
+    """Return a layer's bytes for n positions; a decoder layer has `source` encoder states."""
     width = dtype.itemsize
     x = width * B * n * config.d_model  # the input of the matrix products that read the same states
     norm = B * n * _norm_bytes(config, width)

@@ -1,4 +1,4 @@
-"""The end of a run: RUN/model, with the weights and the length penalty that suit the validation text best."""
+"""The end of a run: RUN/model, with the weights and length penalty that validate best."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def write_final_model(run: RunDirectory, recipe: Recipe, newest: int) -> None:
 def select_final_model(
     run: RunDirectory, recipe: Recipe, newest: int, validation: Validation, print_status: PrintStatus
 ) -> None:
-    """Write RUN/model with the weights and the length penalty that score best on the validation text.
+    """Write RUN/model with the weights and length penalty that score best on validation.
 
     A recipe may request either choice or neither; without them the model is the average, with the recipe's alpha.
     """
@@ -50,7 +50,7 @@ def select_final_model(
 
 
 def has_final_model(run: RunDirectory, recipe: Recipe, newest: int) -> bool:
-    """Return whether RUN/model belongs to this step and includes every choice that the recipe requests.
+    """Return whether RUN/model is of this step and includes every choice of the recipe.
 
     A killed run may still have the model of an earlier session, and an interrupted one a model without choices.
     """
@@ -109,9 +109,10 @@ def _candidates(run: RunDirectory, recipe: Recipe, newest: int) -> Iterator[tupl
 
 
 def _with_best_alphas(model: Model, start: DecodingConfig, validation: Validation, print_status: PrintStatus) -> Model:
-    """Return the model with the length penalties of the highest BLEU, found by climbing from the recipe's.
+    """Return the model with the length penalties of the highest BLEU, by hill climbing.
 
-    heedful's own search tries both forms, so a model does not depend on whether CTranslate2 is installed.
+    The climb starts from the recipe's values. heedful's own search tries both forms, so a model does not depend on
+    whether CTranslate2 is installed.
     """
 
     def scores_of(name: str, penalty: Penalty) -> dict[float, float]:

@@ -69,7 +69,7 @@ def _lines(path: Path) -> list[str]:
 def flops_per_second(
     config: ModelConfig, training: TrainingConfig, device: torch.device, length: int, seconds: float = _SECONDS
 ) -> float:
-    """Measure FLOP/s of forward and backward passes on one layer of each stack and its share of the vocabulary.
+    """Measure FLOP/s of training passes on one layer of each stack and its vocabulary share.
 
     Batches grow while there is time, and the fastest counts. The optimizer is not measured.
     """

@@ -16,7 +16,7 @@ from heedful.storage.run_directory import RunDirectory
 
 @contextmanager
 def locked(run: RunDirectory) -> Iterator[None]:
-    """Claim a run directory: check that it is heedful's or empty, mark it, and lock out other trainers.
+    """Claim a run directory: check that it is heedful's or empty, mark it, and lock it.
 
     A start that fails before the run has a config.toml leaves the directory as it was.
     """

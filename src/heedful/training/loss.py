@@ -27,8 +27,9 @@ class Loss(NamedTuple):
 
 
 def smoothed_cross_entropy(logits_PV: Tensor, labels_P: Tensor, label_smoothing: float) -> Loss:
-    """Return cross-entropy with 1 - ε on the label and ε spread uniformly over the vocabulary, summed over P tokens.
+    """Return cross-entropy with label smoothing ε, summed over P tokens.
 
+    The target distribution q has 1 - ε on the label and ε spread uniformly over the vocabulary.
     -Σ q log p = log Z - (1 - ε)·logit(label) - ε·mean(logits), so no P × V tensor of log-probabilities is needed.
     """
     logits_PV = logits_PV.float() if logits_PV.dtype.itemsize < 4 else logits_PV
@@ -101,9 +102,9 @@ class _ProjectedLoss(torch.autograd.Function):
 
 
 def _subtract_labels_from_softmax(logits_CV: Tensor, labels_C1: Tensor, smoothing: float, dtype: torch.dtype) -> Tensor:
-    """Replace logits by softmax - (1 - ε) · label, computed in `dtype`, and return the negative log-likelihoods C × 1.
+    """Replace logits by softmax - (1 - ε) · label; return negative log-likelihoods C × 1.
 
-    Less precise logits are converted a few rows at a time, which stay in the cache.
+    The softmax is computed in `dtype`. Less precise logits are converted a few rows at a time, which stay in the cache.
     """
     rows = len(logits_CV) if logits_CV.dtype == dtype else _CONVERTED_ROWS
     nll = []

@@ -55,7 +55,7 @@ class Heartbeat:
 
 
 class _Watch(threading.Thread):
-    """Look at the store until the main process is done. A thread, because a look may never return."""
+    """Look at the store until the main process is done; a thread, as a look may hang."""
 
     def __init__(self, store: Store, key: str) -> None:
         super().__init__(daemon=True)
@@ -79,7 +79,7 @@ class _Watch(threading.Thread):
 
 
 def wait_for_main(store: Store, key: str, work: str, timeout: float) -> None:
-    """Wait until the main process has finished `work`. Raise MachineError after `timeout` seconds without a sign."""
+    """Wait until the main process finishes `work`; raise MachineError if it falls silent."""
     watch = _Watch(store, key)
     watch.start()
     while not watch.ended.wait(min(1.0, timeout)):

@@ -17,7 +17,7 @@ PREFIX = "ema."  # of its tensors in optimizer.safetensors
 
 
 def decay_at(update: int, decay: float) -> float:
-    """Return the decay after so many updates: lower at first, because the first weights know nothing."""
+    """Return the decay after so many updates: lower at first, to forget the random start."""
     return min(decay, (1 + update) / (10 + update))
 
 

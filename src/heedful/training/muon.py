@@ -27,7 +27,9 @@ ROUNDS = 5
 
 
 class Muon(torch.optim.Optimizer):
-    """For a matrix with gradient G: M ← 0.95 M + 0.05 G, then
+    """Muon: momentum whose update of a matrix is orthogonalised.
+
+    For a matrix with gradient G: M ← 0.95 M + 0.05 G, then
 
     W ← W - lr · 0.2 √(longer side) · orthogonalize(0.95 M + 0.05 G).
 

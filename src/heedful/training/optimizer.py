@@ -17,7 +17,7 @@ Optimizers = list[torch.optim.Optimizer]
 
 
 def make_optimizers(model: Transformer, name: str) -> Optimizers:
-    """Return Adam for all parameters, or Muon for the matrices of the linear layers and Adam for the rest.
+    """Return Adam for all parameters, or Muon for linear layers and Adam for the rest.
 
     The learning rate is set at each step.
     """

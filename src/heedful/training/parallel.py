@@ -1,7 +1,7 @@
-"""The training loss over all processes: DistributedDataParallel, or FSDP2 with `training.shard = true`.
+"""The training loss over all processes: DistributedDataParallel or FSDP2.
 
-Both average the gradients while the backward pass is still running. They hook into the forward pass of a module, so the
-loss is one.
+`training.shard = true` selects FSDP2. Both average the gradients while the backward pass is still running. They hook
+into the forward pass of a module, so the loss is one.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ class LossModule(nn.Module):
 
 
 class ParallelLoss:
-    """The loss of the batches of one process, whose gradients are averaged over all processes."""
+    """The loss of one process's batches, with gradients averaged over all processes."""
 
     def __init__(self, model: Transformer, training: TrainingConfig, processes: ProcessGroup) -> None:
-        """Wrap the model. Sharding replaces its parameters, so optimizers must be created afterwards."""
+        """Wrap the model; sharding replaces its parameters, so create optimizers afterwards."""
         module = LossModule(model, training)
         self._world_size = processes.world_size
         self._module: nn.Module = module
@@ -57,16 +57,17 @@ class ParallelLoss:
         return loss
 
     def share(self, total: Tensor, tokens: int) -> Tensor:
-        """Return a sum over this process's tokens such that the averaged gradient is that of the mean over `tokens`.
+        """Return a sum over this process's tokens, scaled to give the gradient of the mean.
 
-        `tokens` counts the true target tokens of all processes, which may have different numbers of them. Averaging
-        divides by the number of processes; this multiplies by it.
+        Averaged over the processes, its gradient is that of the mean over `tokens`. `tokens` counts the true target
+        tokens of all processes, which may have different numbers of them. Averaging divides by the number of processes;
+        this multiplies by it.
         """
         return total / (tokens / self._world_size)
 
     @contextmanager
     def accumulation(self, is_last: bool) -> Iterator[None]:
-        """Cover forward and backward of a batch; only after the last one of a step are gradients averaged."""
+        """Cover a batch's forward and backward; average gradients only after a step's last one."""
         if self._world_size == 1:
             yield
             return
@@ -82,7 +83,7 @@ class ParallelLoss:
 
 
 def fully_shard_model(module: LossModule, processes: ProcessGroup) -> None:
-    """Divide parameters, gradients and optimizer state over all processes, layer by layer (FSDP2).
+    """Divide parameters, gradients and optimizer state over processes by layer (FSDP2).
 
     With bf16 activations the layers' weights are sent in bf16, as the layers would round them anyway; gradients are
     averaged in float32. The embedding stays float32: its scaled sum with the positions is rounded later.

@@ -1,4 +1,4 @@
-"""Mixed precision: its automatic choice, the data type of the activations, and the loss scaler that fp16 needs.
+"""Mixed precision: automatic choice, type of activations, and the loss scaler for fp16.
 
 Weights, their gradients and the optimizer state are always float32. bf16 and fp16 are the types of the activations:
 every layer converts its weights when it uses them (model/mixed_precision_layers.py).

@@ -57,7 +57,7 @@ class Progress:
             self.window = {name: self.window.get(name, 0) + value for name, value in sums.items()}
 
     def record_validation(self, bleu: float, nll: float) -> bool:
-        """Update early stopping with a validation's scores, and return whether this is the best model so far.
+        """Update early stopping with a validation; return whether the model is the best so far.
 
         The best model has the highest BLEU, and the lowest loss among equals. Patience decreases only if neither BLEU
         nor the loss improves: early in training BLEU stays at 0 while the loss falls; late in training BLEU may still

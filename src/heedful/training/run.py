@@ -108,7 +108,7 @@ def train_settings(
 
 
 def completed(settings: Settings, preset: str | None, init: str | Path | None) -> Settings:
-    """Return the settings completed with a preset and the path of an initial model. "auto" counts as not given."""
+    """Return the settings completed with a preset and an initial model; "auto" means unset."""
     if settings.get("training", {}).get("precision") == AUTO:
         training = {key: value for key, value in settings["training"].items() if key != "precision"}
         settings = {**settings, "training": training}

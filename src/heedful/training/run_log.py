@@ -1,4 +1,4 @@
-"""log.jsonl: one object per line with `step` and `kind`; also TensorBoard events, if it is installed."""
+"""log.jsonl: an object per line with `step` and `kind`; TensorBoard events if installed."""
 
 from __future__ import annotations
 

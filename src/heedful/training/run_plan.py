@@ -109,7 +109,7 @@ def measure(recipe: Recipe, trial: Trial, seconds: float, most: int | None = Non
 
 
 def _search_seconds(model: Transformer, trial: Trial, beam: int, most_lines: int) -> float:
-    """Measure a search on some validation lines; return the duration for `most_lines` at most."""
+    """Time a search on some validation lines; return the duration for `most_lines`."""
     lines = min(len(trial.valid), most_lines)
     every = -(-lines // _SEARCHED)
     sources = [trial.valid.source(number).tolist() for number in range(0, lines, every)]

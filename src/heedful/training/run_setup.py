@@ -64,7 +64,7 @@ def begin(
     initial_model: Model | None = None,
     seconds: float | None = None,
 ) -> Prepared:
-    """Prepare a new run. config.toml is written last: a directory without it is not a run yet.
+    """Prepare a new run; write config.toml last, since a directory without it is not a run.
 
     `seconds` is a time budget; without one, the choices depend on the text alone.
     """

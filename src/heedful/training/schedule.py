@@ -1,4 +1,4 @@
-"""Schedules of the learning rate (section 5.3) and of dropout: pure functions of the step."""
+"""Schedules of learning rate (section 5.3) and dropout: pure functions of the step."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def is_sharded(tensor: Tensor) -> bool:
-    """Return whether a tensor is a DTensor. Importing the class takes a second, so only sharded runs do."""
+    """Return whether a tensor is a DTensor; import the class only if a run is sharded."""
     return hasattr(tensor, "full_tensor")
 
 

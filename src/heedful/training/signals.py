@@ -14,7 +14,7 @@ class StopRequest:
     """Context manager whose `signal_number` is set when a signal arrives."""
 
     def __init__(self, is_patient: bool = False) -> None:
-        """`is_patient`: ignore further signals. torchrun forwards signals that its processes may already have."""
+        """Ignore further signals if `is_patient`: torchrun may forward the same one again."""
         self.is_patient = is_patient
         self.signal_number: int | None = None
         self._before: dict[int, object] = {}

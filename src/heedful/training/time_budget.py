@@ -51,7 +51,7 @@ class Budget:
 
 
 def plan(given: Settings, size: CorpusSize, budget: Budget) -> tuple[list[Choice], Speed]:
-    """Choose every key that was not given, so that training and its validations take the budget.
+    """Choose all keys not given, so that training with its validations takes the budget.
 
     The machine is measured with the shape that the corpus alone would get. A larger or smaller shape is taken if the
     budget is too long or too short for it, and measured again. The speed of the chosen shape is returned as well.
@@ -89,7 +89,7 @@ def _own_choices(own: Settings, given: Settings, budget: Budget) -> Iterator[Cho
 
 
 def best_shape(recipe: Recipe, size: CorpusSize, seconds: float, budget: float) -> tuple[int, int] | None:
-    """Return the largest shape, at most one size above the planned one, that the budget trains long enough.
+    """Return the largest shape that the budget trains long enough, one size up at most.
 
     Return None if that is the planned shape.
     """
@@ -120,7 +120,7 @@ def _relative_cost(recipe: Recipe, shape: tuple[int, int]) -> float:
 
 
 def _steps(recipe: Recipe, size: CorpusSize, speed: Speed, budget: float) -> tuple[int, int]:
-    """Return the steps that fit into the budget beside the validations, and the number of validations.
+    """Return the steps that fit beside the validations, and the number of validations.
 
     There are at most three times the usual steps.
     """

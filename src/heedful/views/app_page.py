@@ -1,4 +1,4 @@
-"""The web app as one HTML document: three views with one style, one script and one set of data.
+"""The web app as one HTML document: three views with one style, script and set of data.
 
 `heedful serve` sends it with the data of an address; `heedful attend` writes it with everything a view may ask for.
 """

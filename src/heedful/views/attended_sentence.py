@@ -56,7 +56,7 @@ def attended(
 def _sentences(
     inspector: Inspector, text: str, chosen: int | None, off: Collection[Head], beam: int | None
 ) -> list[AttendedSentence]:
-    """Return the sentences of a text, inspected with the model's translations; or the selected one only."""
+    """Return the sentences of a text, or the selected one, inspected with translations."""
     segments = inspector.translator.segment(check_text(text, "TEXT")).segments
     if not segments:
         raise InputError("TEXT is empty. Pass at least one word.")

@@ -55,7 +55,7 @@ def draw_heads(attention: Attention, path: Path) -> None:
 
 
 def _draw(places: Any, weights_NHTS: Tensor, rows: list[str], columns: list[str]) -> None:
-    """Draw one matrix per layer and head, with row labels on the left and column labels below."""
+    """Draw a matrix per layer and head, with row labels on the left, column labels below."""
     plain = {"fontsize": 6, "parse_math": False}  # "$" is a token, not the start of a formula
     for layer, heads in enumerate(weights_NHTS):
         for head, weights_TS in enumerate(heads):

@@ -21,12 +21,12 @@ def require_matplotlib() -> None:
 
 
 def sharpest_layer(cross_NHTS: Tensor) -> int:
-    """Return the layer with the sharpest attention: the highest mean over rows of the largest weight."""
+    """Return the layer with the sharpest attention: the highest mean of row maxima."""
     return int(cross_NHTS.mean(dim=1).amax(dim=-1).mean(dim=-1).argmax())
 
 
 def draw_cross_attention(attention: Attention, path: Path) -> None:
-    """Draw the mean over the heads of the sharpest layer, with words on both axes, as .png or .svg."""
+    """Draw the sharpest layer's mean over heads, words on both axes, as .png or .svg."""
     require_matplotlib()
     import matplotlib
 

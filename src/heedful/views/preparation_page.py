@@ -1,4 +1,4 @@
-"""The page of `heedful prepare --report`: counts and examples per cleaning rule, and a histogram of lengths."""
+"""The page of `heedful prepare --report`: cleaning rules, examples, length histogram."""
 
 from __future__ import annotations
 
@@ -94,5 +94,5 @@ def _histogram(lengths: dict[str, list[int]]) -> Iterator[str]:
 
 
 def _binned(counts: Sequence[int], width: int, bars: int) -> list[int]:
-    """Return the number of sentences of 1 to width tokens, width + 1 to 2 · width tokens, and so on."""
+    """Return the number of sentences of 1 to width tokens, width + 1 to 2 · width, and so on."""
     return [sum(counts[1 + index * width : 1 + (index + 1) * width]) for index in range(bars)]

@@ -127,7 +127,7 @@ def _set_axes(axes: Any, panel: Panel, last_step: int) -> None:
 
 
 def _for_page(svg: str) -> str:
-    """Return only the drawing: without prologue, metadata and fixed size, and with unique ids."""
+    """Return only the drawing, without prologue, metadata and fixed size, with unique ids."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r' id="[\w.]+_\d+"', "", svg)

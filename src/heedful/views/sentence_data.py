@@ -111,7 +111,7 @@ def _labels(found: Inspection, kind: str) -> list[list[dict[str, Any]]]:
 def _alignment_errors(
     found: Inspection, source_owners: list[int], target_owners: list[int], links: list[Link] | None
 ) -> list[list[float]] | None:
-    """Return the alignment error rate of every cross-attention head, where the grammar knows the alignment."""
+    """Return every cross-attention head's alignment error rate, where the grammar knows it."""
     if not links:
         return None
     layers = [
@@ -123,7 +123,7 @@ def _alignment_errors(
 
 
 def _effect(translator: Translator, found: Inspection) -> dict[str, Any]:
-    """Return the translations and log-probabilities with all heads on and with some switched off."""
+    """Return translations and log-probabilities with all heads on and some switched off."""
     best = found.tree.nodes[found.tree.best]
     return {
         "off": sorted(map(str, found.off)),

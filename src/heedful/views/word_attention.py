@@ -27,7 +27,7 @@ def group_tokens(tokens: list[str]) -> tuple[list[str], list[int]]:
 
 
 def word_weights(weights_TS: Tensor, row_owners: list[int], column_owners: list[int]) -> Tensor:
-    """Return weights between words: summed over the attended tokens, averaged over the attending tokens.
+    """Return weights between words: sums over attended, means over attending tokens.
 
     Rows still sum to 1.
     """

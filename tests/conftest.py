@@ -50,9 +50,9 @@ def make_pairs() -> Callable[..., list[Pair]]:
 
 @pytest.fixture
 def write_text(tmp_path: Path) -> WriteText:
-    """`write_text(name, content)` writes a file below tmp_path: bytes as they are, text as UTF-8, a list as lines.
+    """Return `write_text(name, content)`, which writes a file below tmp_path.
 
-    A name that ends in .gz is compressed.
+    Bytes are written as they are, text as UTF-8, and a list as lines. A name that ends in .gz is compressed.
     """
 
     def write(name: str, content: str | bytes | list[str]) -> Path:

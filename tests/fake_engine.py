@@ -25,7 +25,7 @@ class UppercaseEngine:
 
 
 class FirstSentenceEngine:
-    """Returns only the first sentence of its source, like a model trained on single sentences."""
+    """Returns only the first sentence, like a model trained on single sentences."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.tokenizer = tokenizer

@@ -1,4 +1,4 @@
-"""Run mutmut, and compare the mutants that survive with tests/surviving_mutants.toml: `make mutants`.
+"""Run mutmut and compare survivors with tests/surviving_mutants.toml: `make mutants`.
 
 mutmut changes one thing at a time in a copy of the source (`[tool.mutmut]` in pyproject.toml) and runs the tests that
 reach it. A mutant that no test notices is either killed by a new test or listed with a reason. The list names the
@@ -33,7 +33,7 @@ def listed() -> dict[Mutant, str]:
 
 
 def function_of(name: str) -> str:
-    """Turn `module.xǁClassǁmethod__mutmut_3` or `module.x_function__mutmut_3` into a dotted name."""
+    """Turn `module.xǁClassǁmethod__mutmut_3` or `module.x_function__mutmut_3` into a name."""
     module, _, mangled = name.rpartition("__mutmut_")[0].rpartition(".")
     parts = mangled.removeprefix("xǁ").split("ǁ") if mangled.startswith("xǁ") else [mangled.removeprefix("x_")]
     return ".".join([module, *parts])
@@ -49,7 +49,7 @@ def mutant(name: str, diff: str) -> Mutant:
 
 
 def statuses(results: str) -> dict[str, str]:
-    """Read the lines of `mutmut results`: name → killed, survived, …"""
+    """Read the lines of `mutmut results`: a name and its state, such as killed or survived."""
     rows = (line.strip().split(": ", 1) for line in results.splitlines() if "__mutmut_" in line)
     return dict(rows)
 

@@ -1,4 +1,4 @@
-"""Synthetic tasks that a Transformer can learn completely: copy, reverse and sort letters.
+"""Synthetic tasks that a Transformer can learn fully: copy, reverse and sort letters.
 
 Each line is a pure function of (seed, index), so a held-out line is one whose index no training file has.
 """

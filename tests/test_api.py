@@ -121,7 +121,7 @@ def test_errors_share_one_base_class(tmp_path: Path, tiny_run: Path) -> None:
 
 
 def test_loading_a_model_imports_no_compiler(tiny_run: Path) -> None:
-    """torch's compiler takes longer to import than torch; a random number on the meta device would bring it in."""
+    """torch's compiler is slow to import; a random number on the meta device imports it."""
     program = f"""
 import sys, heedful
 for precision in ("fp32", "int8"):

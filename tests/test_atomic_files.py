@@ -91,7 +91,7 @@ def test_failure_leaves_the_old_version_and_nothing_else(tmp_path, old, error):
 
 
 def killed(final: Path, content: str = "half") -> Path:
-    """What a process leaves that is killed inside `new_directory`; returns the hidden directory beside `final`."""
+    """Leave what a process killed inside `new_directory` leaves; return the hidden directory."""
     pid = os.fork()
     if pid == 0:
         with new_directory(final, replaces=anything) as unfinished:
@@ -235,7 +235,7 @@ def test_clearing_nothing(tmp_path):
 
 
 def test_death_between_the_two_renames_loses_nothing(tmp_path, monkeypatch):
-    """Without an atomic exchange `final` is missing for a moment; the next start restores the old version."""
+    """Without atomic exchange `final` is briefly missing; the next start restores it."""
     with new_directory(tmp_path / "final") as unfinished:
         fill(unfinished, "old")
     monkeypatch.setattr(atomic_files, "_exchange", lambda first, second: False)
@@ -419,7 +419,7 @@ with {"file": new_file, "directory": new_directory}[sys.argv[1]](final) as unfin
 
 
 def writer(kind: str, final: Path, content: str) -> subprocess.Popen[str]:
-    """A process that has written half of `final`, and writes the rest when its standard input ends."""
+    """Start a process that writes half of `final`, and the rest when its input ends."""
     command = [sys.executable, "-c", WRITE, kind, str(final), content]
     pipe = subprocess.PIPE
     return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
@@ -427,7 +427,7 @@ def writer(kind: str, final: Path, content: str) -> subprocess.Popen[str]:
 
 @pytest.mark.parametrize("kind", ["file", "directory"])
 def test_second_writer_is_rejected(tmp_path, kind):
-    """The second is refused, the first publishes what it wrote itself, and the old version is there until then."""
+    """The second is refused, and the old version stays until the first publishes its own."""
     final = tmp_path / "final"
     final.write_text("old", encoding="utf-8") if kind == "file" else final.mkdir()
     with writer(kind, final, "first") as first:
@@ -445,7 +445,7 @@ def test_second_writer_is_rejected(tmp_path, kind):
 
 
 def test_many_processes_publish_only_whole_files(tmp_path):
-    """Started together, over and over: each that reports success published its own file at that moment."""
+    """Processes start together; each that succeeds published its own file at that moment."""
     final = tmp_path / "final"
     code = """
 import sys

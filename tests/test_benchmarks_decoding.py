@@ -55,7 +55,7 @@ def sources(tokenizer: Tokenizer, *lengths: int) -> list[list[int]]:
 
 @pytest.mark.parametrize(("package", "name"), [("transformers", HF), ("ctranslate2", CT2)])
 def test_peers_translate_alike(model: Path, tokenizer: Tokenizer, package: str, name: str) -> None:
-    """Greedily and in batches of one length: at the limit, which is the batch's for them, all do the same."""
+    """With greedy search in batches of one length, all stop at the same limit."""
     pytest.importorskip(package)
     ours = decoding_peers.CONTENDERS[HEEDFUL](model, 1)
     theirs = decoding_peers.CONTENDERS[name](model, 1)
@@ -126,7 +126,7 @@ def test_the_timed_batches_are_spread_over_the_lengths() -> None:
 
 
 def test_ratios_are_medians_of_rounds() -> None:
-    """The machine was slow in the second round, for both, and in the third for one: neither moves the ratio."""
+    """A round that is slow for both, and one slow for one, do not move the ratio."""
     ours, theirs = Result([1.0, 10.0, 1.0], 300, 30), Result([2.0, 20.0, 20.0], 330, 30)
     assert decoding_speed.ratio(ours, theirs) == pytest.approx(2 * 300 / 330)
     assert decoding_speed.same([[1], [2, 3], []], [[1], [2], []]) == pytest.approx(2 / 3)

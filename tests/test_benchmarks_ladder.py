@@ -1,4 +1,4 @@
-"""The ladder of variants: it trains each on the first pairs of a corpus, records it, and writes the page."""
+"""The ladder of variants: it trains each on a corpus part, records it, writes the page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Choices of docs/explanation/deviations.md that no other test covers, and that its benchmark still patches them."""
+"""Choices of deviations.md that no other test covers, and patches of its benchmark."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_both_sides_end_with_the_end_symbol(store: Store) -> None:
 
 
 def test_key_bias_does_not_change_the_output() -> None:
-    """It adds q·b to every score of a query, and softmax does not see what all scores have in common."""
+    """It adds q·b to every score of a query, and softmax ignores a common term."""
     torch.manual_seed(0)
     model = Transformer(replace(SMALL, dropout=0.0)).double().eval()
     source, target = torch.tensor([[9, 8, 7, EOS]]), torch.tensor([[BOS, 5, 6]])
@@ -55,7 +55,7 @@ def test_layer_norm_epsilon() -> None:
 
 
 def test_dropout_is_applied_only_where_the_paper_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Section 5.4: on two sums, and on the output of 2 sub-layers of the encoder and 3 of the decoder, each N times."""
+    """Section 5.4: on two sums, on 2 sub-layers per encoder and 3 per decoder layer."""
     shapes: list[tuple[int, ...]] = []
 
     def watched(x: Tensor, p: float, training: bool = True) -> Tensor:
@@ -77,7 +77,7 @@ def test_dropout_is_applied_only_where_the_paper_has_it(monkeypatch: pytest.Monk
 
 
 def figures(variant: Variant, store: Store) -> tuple[float, ...]:
-    """Loss and gradient of one update from the same seed, and the logits after it without dropout."""
+    """Return loss and gradient of one seeded update, and the logits after it."""
     with applied(variant.patches):
         torch.manual_seed(1)
         trainer = Trainer(
@@ -99,7 +99,7 @@ def test_every_variant_differs_from_the_baseline(store: Store) -> None:
 
 @pytest.mark.parametrize("variant", SEARCH[1:], ids=lambda variant: variant.name)
 def test_every_search_variant_patches_code_in_use(variant: Variant) -> None:
-    """With something useless in the place of the patch, the search fails: the place is one that counts."""
+    """With a useless patch in the same place, the search fails, so the place counts."""
     model = Transformer(SMALL).eval()
     for owner, name, new in variant.patches:
         useless = (lambda *_: 1 / 0) if callable(new) else [SMALL.vocab_size]

@@ -56,7 +56,7 @@ CPU = torch.device("cpu")
 
 
 def processor(monkeypatch: pytest.MonkeyPatch, level: str, **capabilities: object) -> None:
-    """Pretend to be a processor with these instructions, of which torch uses those up to `level`."""
+    """Pretend to be a processor with these instructions, used by torch up to `level`."""
     monkeypatch.delenv("ONEDNN_MAX_CPU_ISA", raising=False)
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: level)
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_f": True, **capabilities}, raising=False)

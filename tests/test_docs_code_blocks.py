@@ -1,4 +1,4 @@
-"""Every command and code block of README, tutorials and how-to guides runs, the long ones in a short form.
+"""Every code block of README, tutorials and how-to guides runs, long ones shortened.
 
 A page is one shell script: its ```bash, ```console and ```python blocks in order, in a directory of its own. There,
 `heedful` is a wrapper that trains for a few steps and starts servers in the background.
@@ -91,7 +91,7 @@ def is_skipped(command: str) -> bool:
 
 
 def script(page: str) -> str:
-    """The page as a script that stops at the first command that fails, and says which block it was in."""
+    """Return the page as a script that stops at a failing command and names its block."""
     lines = ["set -eo pipefail"]
     for number, block in enumerate(blocks(page), start=1):
         if block.language == "python":
@@ -142,7 +142,7 @@ def environment(directory: Path) -> dict[str, str]:
 
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Path]:
-    """A directory as the reader has it after `make setup`; servers started in it end with the test."""
+    """A directory as after `make setup`; servers started in it end with the test."""
     write_corpus(tmp_path)
     shutil.copytree(ROOT / "recipes", tmp_path / "recipes")
     (tmp_path / "bin").mkdir()

@@ -1,4 +1,4 @@
-"""docs/results/memory.md equals what benchmarks/training_memory.py measured (memory.json), and its claims hold."""
+"""docs/results/memory.md equals the measurements in memory.json, and its claims hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""tests/surviving_mutants.toml lists mutants of the source as it is, and `make mutants` reads what mutmut writes."""
+"""tests/surviving_mutants.toml fits the source, and `make mutants` reads mutmut's output."""
 
 from __future__ import annotations
 

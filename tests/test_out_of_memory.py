@@ -1,4 +1,4 @@
-"""Out-of-memory errors are recognised in every wording, with real failures where possible."""
+"""Out-of-memory errors are recognised in every wording, with real failures if possible."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""The paper, equation by equation and row by row; each test stands for one statement of it.
+"""The paper, equation by equation and row by row; each test is one statement of it.
 
 The parts are tested against other implementations where they live (tests/model, tests/training, tests/decoding).
 """
@@ -125,8 +125,10 @@ def test_eq_3_learning_rate(step: int) -> None:
 
 
 def test_section_5_3_adam() -> None:
-    """β₁ = 0.9, β₂ = 0.98 and ε = 1e-9: the first moment keeps 0.9 of itself, the second 0.98, and a gradient as
-    small as ε moves a weight by half the rate."""
+    """β₁ = 0.9, β₂ = 0.98 and ε = 1e-9 by their effects.
+
+    The first moment keeps 0.9 of itself, the second 0.98, and a gradient as small as ε moves a weight by half the rate.
+    """
     weight = torch.zeros(2, dtype=torch.float64, requires_grad=True)
     optimizer = adam([weight])
     optimizer.param_groups[0]["lr"] = 1.0

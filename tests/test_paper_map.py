@@ -1,4 +1,4 @@
-"""The code and tests that the paper map and the deviations name exist; measured effects equal their record."""
+"""The paper map and the deviations name existing code and tests, with recorded effects."""
 
 import importlib
 import json

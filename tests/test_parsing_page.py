@@ -1,4 +1,4 @@
-"""docs/results/parsing.md says what benchmarks/parsing_learning_curve.py measured, and nothing else."""
+"""docs/results/parsing.md says exactly what its benchmark measured."""
 
 from __future__ import annotations
 

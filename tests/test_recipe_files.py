@@ -1,4 +1,4 @@
-"""The recipes for real text: what they promise, and that docs/reference/data.md lists what they read."""
+"""The recipes for real text: their promises, and the data that data.md lists."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_each_recipe_begins_with_its_command(name: str) -> None:
 
 
 def test_the_published_recipe_has_the_published_model() -> None:
-    """Wu et al. 2021: the shape, text, dropout, smoothing and beam of their 41.02 BLEU; how it is trained is ours."""
+    """Wu et al. 2021: shape, text, dropout, smoothing and beam of their 41.02 BLEU."""
     recipe = built("multi30k-en-de")
     model, training = recipe.model, recipe.training
     assert (model.N, model.d_model, model.d_ff, model.h) == (4, 128, 256, 4)

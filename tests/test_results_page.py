@@ -1,4 +1,4 @@
-"""docs/results/results.md says what benchmarks/record_result.py found in the runs, and nothing else."""
+"""docs/results/results.md says exactly what benchmarks/record_result.py found."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_seeds_stand_beside_each_other_and_a_new_run_replaces_its_like() -> None
 )
 @pytest.mark.parametrize("name", ["multi30k-en-de", "multi30k-de-en"])
 def test_the_command_makes_the_same_run(name: str, own: dict[str, Any]) -> None:
-    """One recipe says all, the other lets the shape and the training be chosen: recipe and --set give them back."""
+    """Recipe and --set restore the run, whether the recipe says all or leaves choices."""
     file = ROOT / "recipes" / f"{name}.toml"
     given = recipes.merged({"data": {"vocab_size": 5_000}}, recipes.read(file, Path("/root")))
     run = resolved(recipes.merged(given, recipes.from_mapping(own)))
@@ -274,7 +274,7 @@ def test_a_finished_run_is_entered(
 
 
 def counted(run: Path) -> float:
-    """FLOPs of the steps that were taken, batch by batch, where the script takes an epoch's mean."""
+    """Return FLOPs of the steps taken, by batch, where the script uses an epoch's mean."""
     directory = RunDirectory(run)
     recipe = directory.recipe()
     described = json.loads((run / "model" / "config.json").read_text())

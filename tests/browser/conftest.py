@@ -1,4 +1,4 @@
-"""Browser tests with Debian's chromium and Playwright; skipped with a message if either is missing."""
+"""Browser tests with Debian's chromium and Playwright; skipped if either is missing."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def chromium() -> Iterator[Any]:
 
 @pytest.fixture
 def open_page(chromium: Any) -> Iterator[Open]:
-    """Return `open_page(path)` for a file or URL; any console error or network request fails the test."""
+    """Return `open_page(path)`; any console error or network request fails the test."""
     context = chromium.new_context(viewport={"width": 1280, "height": 900})
     page = context.new_page()
     complaints: list[str] = []

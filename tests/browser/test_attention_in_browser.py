@@ -23,7 +23,7 @@ N, H = 2, 3
 
 
 def attention() -> Attention:
-    """Attention in which layer 1, head 2 attends only to the second token; all others are uniform."""
+    """Attention where layer 1, head 2 attends to the second token; the rest is uniform."""
     cross = torch.full((N, H, 3, 4), 0.25)
     cross[0, 1] = torch.eye(4)[1]
     return Attention(SOURCE, TARGET, torch.full((N, H, 4, 4), 0.25), torch.eye(3).expand(N, H, 3, 3), cross)

@@ -1,4 +1,7 @@
-"""The visible text of a translated page is that of the page, by Chromium's innerText and an identity translator."""
+"""A translated page has the same visible text, with an identity translator.
+
+Chromium's innerText is the oracle.
+"""
 
 from __future__ import annotations
 

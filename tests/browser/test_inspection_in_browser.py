@@ -1,4 +1,4 @@
-"""The Attention and Inside views of the web app in a browser, compared with the numbers that Python computes."""
+"""The Attention and Inside views in a browser, compared with Python's numbers."""
 
 from __future__ import annotations
 

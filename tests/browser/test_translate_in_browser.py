@@ -83,7 +83,7 @@ def test_detected_language_is_shown(open_page: Any, site: Site) -> None:
 
 
 def is_cleared(page: Any) -> bool:
-    """Check that translation, alternatives, copy button and attention link are empty or hidden."""
+    """Check that translation, alternatives, copy button and link are empty or hidden."""
     shown = [page.locator(one).is_visible() for one in ("#others", "#attend")]
     return page.locator("#translation").text_content() == "" and not any(shown) and page.locator("#copy").is_disabled()
 

@@ -38,7 +38,10 @@ def own_run(tiny_run: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def heedful(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Program:
-    """`heedful("translate", model, stdin=b"…")`: exit code, standard output and standard error."""
+    """Return a function that runs a command in this process.
+
+    `heedful("translate", model, stdin=b"…")` returns exit code, standard output and standard error.
+    """
 
     def call(*arguments: str | Path, stdin: bytes = b"") -> Outcome:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"))

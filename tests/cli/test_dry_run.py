@@ -64,12 +64,12 @@ def with_memory(monkeypatch: pytest.MonkeyPatch, available: float) -> None:
 
 
 def with_native_bf16(monkeypatch: pytest.MonkeyPatch, native: bool) -> None:
-    """Pretend to be a processor with or without bf16, by which `training.precision` is chosen."""
+    """Pretend to be a processor with or without bf16, which decides `training.precision`."""
     monkeypatch.setattr(precision, "has_native_bf16", lambda _: native)
 
 
 def test_four_files_without_other_settings(heedful: Program, corpus: dict[str, str], scratch: Path) -> None:
-    """Settings and model are those of `heedful train`; no --out is needed and no file is left."""
+    """Settings and model are those of `heedful train`; --out is optional, no file is left."""
     before = contents(scratch.parent)
     outcome = heedful("train", *tasks.file_options(corpus), "--dry-run", "--set", "training.steps=1")
     assert outcome.code == 0, outcome.err

@@ -1,4 +1,4 @@
-"""`heedful translate` on a terminal: prompt, editing, history, and exit without a traceback."""
+"""`heedful translate` on a terminal: prompt, editing, history, and a clean exit."""
 
 from __future__ import annotations
 

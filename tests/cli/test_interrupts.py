@@ -1,4 +1,4 @@
-"""Ctrl-C at any moment of a command: exit code 130, no traceback and no misleading message."""
+"""Ctrl-C at any moment: exit code 130, no traceback and no misleading message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""End-to-end training through the command line on synthetic tasks, scored on unseen lines."""
+"""End-to-end training by command line on synthetic tasks, scored on unseen lines."""
 
 from __future__ import annotations
 

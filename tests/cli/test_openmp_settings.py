@@ -1,4 +1,7 @@
-"""Commands that train or decode in batches set the OpenMP spin count before libgomp loads; the library never does."""
+"""Training and batch decoding set the OpenMP spin count before libgomp loads.
+
+The library never sets it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `--output` and `--out` do to files that are there already, or that another process is writing."""
+"""`--output` and `--out` with files that exist, or that another process is writing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def run(*arguments: str | Path, **options: object) -> Outcome:
 
 
 def test_two_translations_into_one_file(model: Path, tmp_path: Path) -> None:
-    """The first succeeds with its own lines, the second is refused at once, and the old file is there until then."""
+    """The first succeeds and the second is refused; the old file stays until the end."""
     out = tmp_path / "out.txt"
     out.write_text("old\n")
     pipe = subprocess.PIPE
@@ -54,7 +54,7 @@ def run_without(closed: int, *arguments: str | Path) -> Outcome:
 
 
 def test_closed_standard_streams(model: Path, tmp_path: Path) -> None:
-    """A closed input is empty, nothing is lost without messages, and output that cannot be written is an error."""
+    """Closed input is empty, closed messages lose nothing, and unwritable output is an error."""
     source = tmp_path / "source.txt"
     source.write_text("a b\nb a\n")
     assert run_without(0, "translate", model) == Outcome(0, "", "")

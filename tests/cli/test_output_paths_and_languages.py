@@ -25,7 +25,7 @@ from synthetic_tasks import Program
 
 
 def test_user_model_survives_a_failed_start(heedful: Program, corpus: dict[str, str], tmp_path: Path) -> None:
-    """A failed start leaves nothing, so the next one does not mistake the directory for a run."""
+    """A failed start leaves nothing that the next one could mistake for a run."""
     out, latin = tmp_path / "out", tmp_path / "latin"
     latin.write_bytes("Übung\n".encode("latin-1"))
     options = (*tasks.set_options({**tasks.TINY, "training.steps": 1}), "--out", out)

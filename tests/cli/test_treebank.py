@@ -1,4 +1,4 @@
-"""`heedful treebank` and `heedful evaluate --trees`: from synthetic trees to a scored parser."""
+"""`heedful treebank` and `heedful evaluate --trees`: from trees to a scored parser."""
 
 from __future__ import annotations
 

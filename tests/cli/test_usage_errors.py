@@ -1,4 +1,4 @@
-"""Usage errors of every command: exit code 2 or 3, one message, no traceback, empty standard output."""
+"""Usage errors of every command: exit code 2 or 3, one message and no traceback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batches against their definition: every pair once per epoch, within the budget, a pure function of the number."""
+"""Batches by definition: every pair once per epoch, in budget, a function of the number."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_worst_has_most_padded_target_positions(store, budget):
 
 
 def test_bidirectional_batches_alternate_in_direction(store, batches):
-    """A reversed batch equals one made with the sides swapped; after `bidirectional` batches none is reversed."""
+    """A reversed batch is a batch with swapped sides; none after `bidirectional` batches."""
     bidirectional = Batches(store, BUDGET, seed=1, bidirectional=6)
     for number in range(10):
         one, other = batches[number], bidirectional[number]

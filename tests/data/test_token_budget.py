@@ -1,4 +1,4 @@
-"""Token-budget batching against the definition: full batches, no batch over budget, every item once."""
+"""Token-budget batching: full batches, none over budget, every item once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random models small enough for brute force, and searches written for clarity alone: the oracles of decoding/."""
+"""Oracles of decoding: random models small enough for brute force, and plain searches."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Found(NamedTuple):
 
 
 def random_model(seed: int, vocab_size: int = 7, peak: float = 2.0, **shape: int) -> Transformer:
-    """Return a float64 model with random parameters and logits of standard deviation about `peak`."""
+    """Return a random float64 model whose logits have standard deviation about `peak`."""
     sizes = {"N": 1, "d_model": 8, "d_ff": 12, "h": 2} | shape
     model = Transformer(ModelConfig(vocab_size=vocab_size, dropout=0.0, **sizes)).double().eval()
     generator = torch.Generator().manual_seed(seed)
@@ -39,7 +39,7 @@ def random_model(seed: int, vocab_size: int = 7, peak: float = 2.0, **shape: int
 
 
 def speaks_always(model: Transformer, token: int, never: int | None = None) -> Transformer:
-    """Return a model for which `token` is always by far the most likely next token and `never` the least likely."""
+    """Return a model where `token` is always the likeliest and `never` the least likely."""
     with torch.no_grad():
         norm = list(model.decoder)[-1].after_feed_forward.norm
         norm.weight.zero_()
@@ -52,7 +52,7 @@ def speaks_always(model: Transformer, token: int, never: int | None = None) -> T
 
 
 def random_sources(seed: int, vocab_size: int, lengths: list[int]) -> list[list[int]]:
-    """Return random ids of these lengths, each with the end token (length 1: only the end token)."""
+    """Return random ids of these lengths, each with the end token (and only it for length 1)."""
     generator = torch.Generator().manual_seed(seed)
     draws = [torch.randint(FIRST_WORD, vocab_size, (length - 1,), generator=generator).tolist() for length in lengths]
     return [[*draw, EOS] for draw in draws]
@@ -96,7 +96,7 @@ def plain_greedy(model: Transformer, source: list[int], limit: int, alpha: float
 
 
 def plain_beam(model: Transformer, source: list[int], limit: int, beam: int, alpha: float) -> tuple[list[Found], int]:
-    """Return the result of beam search without its early termination, and the number of steps.
+    """Return the result and step count of beam search without early termination.
 
     It ends when no hypothesis is live, or when W have finished and no live one is ahead.
     """

@@ -1,4 +1,4 @@
-"""The decoder with its weights laid out for search: types and precisions; test_cache.py has the rest."""
+"""The decoder with weights for search: types and precisions (see also test_cache.py)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Teacher forcing against the definition: a product of next-token probabilities, one prefix at a time."""
+"""Teacher forcing by definition: the product of next-token probabilities by prefix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Greedy and beam search against brute force and against plain searches without cache, batch or shortcut (R15)."""
+"""Greedy and beam search against brute force and against plain searches (R15).
+
+The plain searches have no cache, batch or shortcut.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +53,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
 @pytest.mark.parametrize("power", [False, True])
 @pytest.mark.parametrize("first", range(0, 120, 20))
 def test_full_width_beam_matches_brute_force(first: int, power: bool) -> None:
-    """With a beam as wide as the number of sequences, the whole n-best list is exact for every sentence."""
+    """With a beam as wide as the number of sequences, the whole n-best list is exact."""
     for seed in range(first, first + 20):
         vocab_size = 6 + seed % 2
         model = random_model(seed, vocab_size, peak=0.5 + seed % 4)
@@ -95,7 +98,7 @@ def test_early_termination_does_not_change_results(first: int, steps: list[int])
 
 @pytest.mark.parametrize("seed", [32, 143, 179])
 def test_longer_hypothesis_may_still_win_by_length_penalty(seed: int) -> None:
-    """With α = 2 and fewer than W finished, search must continue although the best live hypothesis is behind."""
+    """With α = 2 and fewer than W finished, search continues though the live ones are behind."""
     model = random_model(seed, 9, peak=1.0 + seed % 4)
     [source] = random_sources(seed, 9, [3])
     for beam in (4, 6):
@@ -116,7 +119,7 @@ def test_finished_sentences_leave_the_batch(beam: int, steps: list[int]) -> None
 
 
 def test_rows_are_removed_when_more_than_an_eighth_is_free(steps: list[int]) -> None:
-    """A sentence ends with each step: of 16 rows 3 must be free, of 8 to 15 rows 2, of fewer 1."""
+    """Each step ends a sentence: 3 of 16 rows must be free, 2 of 8 to 15, 1 of fewer."""
     model = speaks_always(random_model(1, 8), token=6, never=EOS)
     beam_search(model, random_sources(1, 8, list(range(1, 17))), beam=1, max_extra=0)
     assert steps == [16, 16, 16, 13, 13, 11, 11, 9, 9, 7, 6, 5, 4, 3, 2, 1]
@@ -187,7 +190,7 @@ def test_search_with_nan_weights_terminates(beam: int) -> None:
 
 
 def test_defaults_match_section_6_1() -> None:
-    """Beam 4, α = 0.6, at most 50 tokens more than the source; the best hypothesis of all sentences at once."""
+    """Beam 4, α = 0.6, output at most 50 tokens longer than the source; one hypothesis."""
     for seed in range(12):
         model = random_model(seed, 9, peak=1.5 + seed % 3)
         [source] = random_sources(seed, 9, [4])
@@ -246,7 +249,7 @@ def test_length_penalty() -> None:
 def test_waiting_sentences_enter_when_others_end(
     beam: int, tokens: int, positions: str, steps: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Results equal those of one batch and of single sentences, and memory stays within the budget."""
+    """Results equal those of one batch and of single sentences, within the memory budget."""
     sources = random_sources(5, 12, [3, 9, 1, 6, 30, 2, 4, 4, 7, 1, 5, 8, 3, 2, 10] * 3)
     model = random_model(5, 12, peak=3.0, positions=positions, max_positions=max(map(len, sources)) + 4)
     widths, held = [], []

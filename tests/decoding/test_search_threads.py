@@ -15,7 +15,7 @@ from heedful.storage.model_directory import Model
 
 
 def test_small_batches_use_one_thread(random_model: Callable[..., Model], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The rule counts rows times weights; the number of threads is restored, also after an error."""
+    """The rule counts rows times weights; the thread count is restored, even after errors."""
     model = random_model()
     own, seen, encode = OwnSearcher(model), list[int](), SearchEncoder.encode
     weights = sum(w.numel() for layer in model.transformer.decoder for w in layer.parameters())

@@ -34,7 +34,7 @@ def tokens() -> Tokenizer:
 
 
 def make(tokens: Tokenizer, seed: int = 1, text: TextFacts | None = None, **decoding: Any) -> Translator:
-    """Return a random float32 model with peaked distributions that ends its sentences at various lengths."""
+    """Return a random, peaked float32 model that ends sentences at various lengths."""
     transformer = random_model(seed, tokens.vocab_size, peak=2.5, N=2, d_model=32, d_ff=48, h=4)
     with torch.no_grad():
         transformer.embedding.weight_VD[EOS] *= 2.0

@@ -1,7 +1,8 @@
-"""Train on synthetic batches, and write losses and a checkpoint for each job: [torchrun …] equal_runs.py OUT JOBS.
+"""Train on synthetic batches; write losses and a checkpoint for each job.
 
-JOBS is a JSON object: the name of a directory in OUT → `to` (last step), `from` (directory with the checkpoint to
-resume), `dtype`, `gradients` (write gradients instead), and keys of the [training] section.
+Usage: [torchrun …] equal_runs.py OUT JOBS. JOBS is a JSON object: the name of a directory in OUT → `to` (last step),
+`from` (directory with the checkpoint to resume), `dtype`, `gradients` (write gradients instead), and keys of the
+[training] section.
 """
 
 from __future__ import annotations

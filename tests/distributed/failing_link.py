@@ -1,7 +1,8 @@
-"""heedful with a timeout of seconds, on a host that takes its network down: failing_link.py INTERFACE EVENT arguments…
+"""heedful with a timeout of seconds, on a host that takes its network down.
 
-EVENT is "step", "validation" or "save": rank 0 takes the link down in the middle of it. With "kill", it kills
-itself with -9 in a step, unless torchrun has restarted it. With "none", nothing happens.
+Usage: failing_link.py INTERFACE EVENT arguments… EVENT is "step", "validation" or "save": rank 0 takes the link down in
+the middle of it. With "kill", it kills itself with -9 in a step, unless torchrun has restarted it. With "none", nothing
+happens.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Several processes on one run: the same result as with one process, and the same guarantees.
+"""Several processes on one run: the same result and guarantees as with one process.
 
 Each test starts torchrun with two processes on the CPU (gloo); NCCL was never run here. `make distributed`
 """

@@ -1,4 +1,4 @@
-"""The same training with one, two and four processes, by DistributedDataParallel and by FSDP2.
+"""The same training with one, two and four processes, by DDP and by FSDP2.
 
 Batches are the same, whoever computes them, and the last one of each step is short. In float64 only the order of
 summation differs. Float64 is a setting of these tests alone.

@@ -1,4 +1,4 @@
-"""R28: two hosts, as network namespaces joined by a cable, which is cut; and a killed rank.
+"""R28: two hosts, as network namespaces joined by a cable that is cut; a killed rank.
 
 The cable is cut in a step, in validation and in a save. Both sides end with a message; after the repair, the run ends
 with the weights of an undisturbed one. Needs root.
@@ -32,7 +32,7 @@ SHORT: dict[str, Any] = {**SETTINGS, "training.select_final": False, "training.e
 
 
 class Hosts:
-    """Two namespaces, each with one end of a veth pair. Names contain the process id, so that tests may run twice."""
+    """Two namespaces with a veth pair; names contain the process id, so tests may run twice."""
 
     def __init__(self) -> None:
         self.names = [f"heedful{os.getpid()}{side}" for side in "ab"]

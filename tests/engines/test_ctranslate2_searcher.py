@@ -1,4 +1,7 @@
-"""CTranslate2 behind the same interface: the same translations where both search alike, with a penalty of its own."""
+"""CTranslate2 behind the same interface: equal translations where both search alike.
+
+It has a length penalty of its own.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ def model(random_model: Callable[..., Model]) -> Model:
 
 
 def both(model: Model, monkeypatch: pytest.MonkeyPatch, **search: int) -> tuple[list[Translation], list[Translation]]:
-    """Translate with heedful and with CTranslate2, one by one: a batch of CTranslate2's has one limit for all."""
+    """Translate with both, one by one: a CTranslate2 batch has one limit for all sentences."""
     found = []
     for translator in (Translator(model), Translator(model, searcher=CTranslate2Searcher(model))):
         monkeypatch.setattr(search_engine, "_engine_of_process", "")  # in one process for once
@@ -62,7 +65,7 @@ def test_scores_are_divided_by_a_power_of_the_length(model: Model, beam: int, mo
 def test_the_models_own_alpha_is_that_of_the_exported_model(
     model: Model, power_alpha: float, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """What the engine finds is what CTranslate2 finds with the settings in the exported config.json."""
+    """The engine finds what CTranslate2 finds with the exported config.json."""
     monkeypatch.setattr(search_engine, "_engine_of_process", "")
     model = replace(model, decoding=DecodingConfig(beam=3, alpha=2.5, power_alpha=power_alpha, max_extra=8))
     translator = Translator(model, searcher=CTranslate2Searcher(model))

@@ -1,4 +1,4 @@
-"""Shared fixtures of the fault tests: a finished reference run, counts, and the record of results."""
+"""Shared fixtures of the fault tests: a finished reference run, counts and results."""
 
 from __future__ import annotations
 
@@ -70,6 +70,6 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 def pytest_sessionfinish() -> None:
-    """Write the results to docs/ if HEEDFUL_RECORD=1; xdist workers leave this to the controller."""
+    """Write the results to docs/ if HEEDFUL_RECORD=1, but not in xdist workers."""
     if os.environ.get("HEEDFUL_RECORD") and "PYTEST_XDIST_WORKER" not in os.environ:
         reliability_record.keep(_results)

@@ -1,4 +1,4 @@
-"""Fault injection by event: every call that changes the disk, every phase of a run, and process death.
+"""Fault injection by event: every disk change, every phase of a run, and process death.
 
 Children are forks with everything imported, so that hundreds of crashes take seconds.
 """
@@ -115,7 +115,7 @@ def _reported(function: Callable[..., Any], name: str, hit: Hit) -> Callable[...
 
 
 def _below(root: Path, hit: Hit) -> Hit:
-    """Only what is below `root`, or named by a descriptor: not what libraries write for themselves elsewhere."""
+    """Call `hit` only for paths below `root`, or descriptors: libraries write elsewhere."""
 
     def only(what: str, path: str) -> None:
         if not path.startswith("/") or path.startswith(str(root)):
@@ -145,7 +145,10 @@ class Phases:
     )
 
     def __init__(self, phase: str, visit: int, event: int, act: Callable[[], None]) -> None:
-        """`act` is called once: the `visit`-th time that `phase` is entered, at its `event`-th event (or its last)."""
+        """Call `act` once, at an event of the `visit`-th time that `phase` is entered.
+
+        The event is the `event`-th, or the last.
+        """
         self.phase, self.visit, self.event, self.act = phase, visit, event, act
         self.now: list[str] = []
         self.visits: Counter[str] = Counter()

@@ -1,6 +1,7 @@
-"""Write docs/explanation/reliability.md from test runs: HEEDFUL_RECORD=1 make faults, or make faults-night.
+"""Write docs/explanation/reliability.md from test runs.
 
-reliability.json has the last result of every row at both counts; the page is generated from it.
+Usage: HEEDFUL_RECORD=1 make faults, or make faults-night. reliability.json has the last result of every row at both
+counts; the page is generated from it.
 """
 
 from __future__ import annotations

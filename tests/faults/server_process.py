@@ -59,7 +59,7 @@ class Server:
         return float(next(line for line in page.splitlines() if line.startswith(f"{name} ")).split()[1])
 
     def statuses(self, raw: bytes) -> list[int]:
-        """Send these bytes, and return the statuses of all responses until the connection is closed."""
+        """Send these bytes; return the statuses of all responses until the connection closes."""
         found = bytearray()
         with self.connect() as connection:
             try:
@@ -81,9 +81,10 @@ def server(
     access: dict[str, Any] | None = None,
     **limits: Any,
 ) -> Iterator[Server]:
-    """`batch_seconds`: how long a batch takes an engine that does nothing else; None: the model itself.
+    """Start a server whose engine may be replaced by a slow or a lossy one.
 
-    `first_sentence`: an engine that repeats only the first sentence of what it is given.
+    `batch_seconds`: how long a batch takes an engine that does nothing else; None: the model itself. `first_sentence`:
+    an engine that repeats only the first sentence of what it is given.
     """
     options = {
         "limits": limits,

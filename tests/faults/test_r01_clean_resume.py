@@ -50,7 +50,7 @@ def every(straight: Path) -> dict[str, Any]:
 
 
 def end(path: Path) -> dict[str, Any]:
-    """Return the final state without the number of checkpoints, which differs in a resumed copy."""
+    """Return the final state without the checkpoint count, which differs after a resume."""
     return {
         key: value
         for key, value in end_of(path, STEPS).items()

@@ -1,4 +1,4 @@
-"""R2: a run killed by SIGKILL in a save, step, validation or pruning ends like one never killed."""
+"""R2: a run killed at a save, step, validation or pruning ends like one never killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""R3: a crash at any I/O call of saving, pruning or replacing leaves a valid old or new version."""
+"""R3: a crash at any I/O call of saving, pruning or replacing leaves a valid version."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def dies_at(call: int, work: Work, log: Path) -> None:
 
 
 def save_and_prune(run: RunDirectory, step: int) -> Work:
-    """The newest checkpoint with other weights, saved as `step`, and the pruning that follows."""
+    """Return work that saves the newest checkpoint with other weights as `step`, and prunes."""
 
     def work() -> None:
         recipe, last = run.recipe(), run.steps()[-1]
@@ -89,7 +89,7 @@ def loads(run: RunDirectory, step: int) -> bool:
 
 
 def survivors(reference: Path, tmp_path: Path, step: int) -> list[bool]:
-    """For each call: whether the newest valid checkpoint is one that was there before, or the new one, whole."""
+    """Return per call whether the newest valid checkpoint is an old one or the whole new one."""
     log = tmp_path / "log.txt"
     whole = RunDirectory(Path(shutil.copytree(reference, tmp_path / "whole")))
     known = {name: digests(path) for path in whole.checkpoints.iterdir() for name in [path.name]}

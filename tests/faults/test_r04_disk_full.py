@@ -1,4 +1,4 @@
-"""R4: disk full at any write: saved data is intact, no leftovers, exit code 4 with the reason."""
+"""R4: disk full at any write: saved data intact, no leftovers, exit code 4 and a reason."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def run(reference: Path, tmp_path: Path) -> RunDirectory:
 
 
 def flips(directory: Path, number: int) -> Iterator[tuple[Path, bytes]]:
-    """Half of them anywhere, in proportion to the files' sizes; the others evenly over the files."""
+    """Yield files with a flipped bit: half by file size, the others evenly over the files."""
     draw, files = random.Random(6), sorted(directory.iterdir())
     sizes = [path.stat().st_size for path in files]
     for index in range(number):

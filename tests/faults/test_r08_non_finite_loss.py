@@ -1,4 +1,4 @@
-"""R8: a non-finite loss or gradient stops the run before the update, or is skipped and counted."""
+"""R8: a non-finite loss or gradient stops the run before the update, or is skipped."""
 
 from __future__ import annotations
 

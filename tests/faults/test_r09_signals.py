@@ -1,4 +1,4 @@
-"""R9: after SIGTERM or SIGINT at any event, the run saves, exits soon, and resumes bit for bit."""
+"""R9: after SIGTERM or SIGINT at any event, the run saves and resumes bit for bit."""
 
 from __future__ import annotations
 
@@ -43,7 +43,10 @@ class Signalled(Phases):
 def signalled(
     path: Path, settings: dict[str, Any], at: tuple[str, int, int], number: signal.Signals
 ) -> tuple[int, list[int]]:
-    """Exit code; and the steps begun before the signal, then steps, saves and validations begun after it."""
+    """Return exit code, steps begun before the signal, and counts of events begun after it.
+
+    The events are steps, saves and validations.
+    """
     after = path.parent / f"{path.name}.after"
 
     def work() -> int:

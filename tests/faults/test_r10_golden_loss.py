@@ -1,6 +1,7 @@
-"""R10: the loss curve of 20 steps is identical twice on one machine, and within 1e-4 of the record on any.
+"""R10: the loss curve of 20 steps repeats exactly, and matches the record within 1e-4.
 
-After an intended change, record it again with HEEDFUL_RECORD_GOLDEN=1.
+The exact repetition is on one machine; the record holds on any. After an intended change, record it again with
+HEEDFUL_RECORD_GOLDEN=1.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ SECONDS = 1.0
 
 
 def outcome(read: Callable[[], object], tmp_path: Path) -> int:
-    """What becomes of reading it, in a process with little memory, whose clock counts its own time alone."""
+    """Return the outcome of reading it in a process with little memory and a CPU-time clock."""
 
     def work() -> int:
         os.chdir(tmp_path)

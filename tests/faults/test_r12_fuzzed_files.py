@@ -1,4 +1,7 @@
-"""R12: mutated checkpoint, tokenizer and config files with valid digests raise only heedful's errors."""
+"""R12: mutated checkpoints, tokenizers and configs raise only heedful's errors.
+
+The digests of the mutated files are valid.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +54,7 @@ TARGETS = {
 
 
 def mutated(content: bytes, draw: random.Random) -> bytes:
-    """A few bytes changed, cut out, doubled, or put in place of a value; mostly near the start, where headers are."""
+    """Change, cut, double or replace a few bytes, mostly near the start, where headers are."""
     changed = bytearray(content)
     for _ in range(draw.choice((1, 1, 2, 5))):
         place = draw.randrange(min(len(changed), draw.choice((16, 2_000, len(changed)))) or 1)
@@ -105,7 +108,7 @@ READERS: dict[str, Callable[[RunDirectory], None]] = {
 
 
 def survived(run: RunDirectory, kind: str, number: int, log: Path) -> int:
-    """Reads mutated files one after the other in a process of its own: 0 where only our errors came."""
+    """Read mutated files in a child process; return 0 if only our own errors came."""
     directory = {"model": run.model, "checkpoint": run.checkpoint(LAST), "recipe": run.path}[kind]
     sound = {name: (directory / name).read_bytes() for name in TARGETS[kind]}
 

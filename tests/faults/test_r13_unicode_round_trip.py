@@ -1,4 +1,4 @@
-"""R13: any text survives the tokenizer unchanged; invalid Unicode is rejected with its line number."""
+"""R13: any text survives the tokenizer; invalid Unicode is rejected with its line."""
 
 from __future__ import annotations
 

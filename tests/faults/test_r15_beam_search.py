@@ -1,4 +1,4 @@
-"""R15: beam search equals brute force, beam 1 equals greedy, and the cache equals recomputation."""
+"""R15: beam search equals brute force, beam 1 greedy, and the cache recomputation."""
 
 from __future__ import annotations
 

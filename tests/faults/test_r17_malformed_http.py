@@ -1,4 +1,4 @@
-"""R17: arbitrary bytes over HTTP cause no crash and no status ≥ 500; the server stays healthy."""
+"""R17: arbitrary bytes over HTTP cause no crash and no status ≥ 500."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""R18: requests at a limit are accepted, above it rejected, before any work and in bounded memory."""
+"""R18: requests at a limit are accepted, and above it rejected in bounded memory."""
 
 from __future__ import annotations
 

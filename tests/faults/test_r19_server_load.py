@@ -48,7 +48,7 @@ def test_32_concurrent_clients(reference: Path, counted: Callable[[int, str], No
 
 
 def overload(one: Server, clients: int, seconds: float) -> list[tuple[int, float]]:
-    """Return status and time of every request; clients send the next as soon as they get a response."""
+    """Return status and time of every request; clients send the next after each response."""
     answers: list[tuple[int, float]] = []
     end = time.monotonic() + seconds
 

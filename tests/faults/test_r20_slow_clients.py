@@ -23,7 +23,7 @@ LIMIT = 2.0  # seconds
 
 
 def closed_after(one: Server, raw: bytes, patience: float) -> float:
-    """Return the seconds until the server closes a connection with one byte per second, or inf."""
+    """Return seconds until the server closes a connection with one byte per second, or inf."""
     began = time.monotonic()
     with one.connect(0.5) as connection:
         for byte in raw:
@@ -87,7 +87,7 @@ def test_silent_and_non_reading_clients(reference: Path) -> None:
 
 
 def test_small_unread_response(reference: Path) -> None:
-    """Less than what asyncio holds before it says so: it must not keep the server from ending, either."""
+    """A response below asyncio's buffer limit must not keep the server from ending."""
     with server(reference, receive_seconds=LIMIT, idle_seconds=LIMIT, send_seconds=LIMIT) as one:
         baseline = one.descriptors()
         unread = [_not_reading(one, times) for times in (150, 200, 250, 300, 400)]
@@ -147,7 +147,7 @@ def test_excess_connections_get_an_error(reference: Path) -> None:
 
 
 def test_waiting_connections_lock_nobody_out(reference: Path) -> None:
-    """The one that has waited the longest for its client is closed for a new one; a busy one never."""
+    """A new connection closes the one that waited longest for its client, never a busy one."""
     with server(reference, connections=20, batch_seconds=1.0) as one:
         busy = one.connect()
         busy.sendall(REQUEST)

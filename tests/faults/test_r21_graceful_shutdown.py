@@ -17,7 +17,7 @@ TIMES = count(2, 20)
 
 
 def answers_around_the_end(one: Server, turn: int) -> tuple[int, list[bool], int]:
-    """Exit code, whether each request that was under way at SIGTERM was answered, and how many there were."""
+    """Return exit code, whether each request under way at SIGTERM was answered, and how many."""
     under_way: list[bool] = []
     ending = threading.Event()
 

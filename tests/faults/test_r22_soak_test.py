@@ -1,4 +1,4 @@
-"""R22: after very many requests, no client has received another's response and memory has not grown."""
+"""R22: many requests: no client receives another's response, and memory does not grow."""
 
 from __future__ import annotations
 

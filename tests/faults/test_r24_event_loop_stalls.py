@@ -106,7 +106,7 @@ def slowest_health(one: Server, rounds: int = 1) -> float:
 
 
 def test_slow_bodies(reference: Path, counted: Callable[[int, str], None]) -> None:
-    """With more tokens than a request usually may have, so that long words and many lines are translated too."""
+    """Use more tokens than usual, so that long words and many lines are translated too."""
     with server(reference, tokens=100_000, waiting=200_000) as one:
         slowest = slowest_health(one, ROUNDS)
         assert slowest < BOUND
@@ -135,7 +135,7 @@ def test_with_the_model_itself(reference: Path) -> None:
 
 
 def test_control_bodies_parsed_on_the_event_loop(reference: Path) -> None:
-    """The parser of the standard library takes seconds for a nested form, and nobody else is answered."""
+    """The standard parser takes seconds for a nested form, and nobody else is answered."""
     with server(reference, without="threads") as one, health(one) as seconds:
         one.request("POST", "/translate", nested(300, 500_000), **{"Content-Type": MULTIPART})
     assert max(seconds) >= 2.0

@@ -1,4 +1,4 @@
-"""R26: a line of many sentences is translated completely, and equally by command line, server and Python."""
+"""R26: many sentences on one line are all translated, and equally by every interface."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""R27: what R1, R2 and R9 promise holds in bf16: the same tests, with `training.precision = "bf16"`."""
+"""R27: the tests of R1, R2 and R9 pass with `training.precision = "bf16"`."""
 
 from __future__ import annotations
 

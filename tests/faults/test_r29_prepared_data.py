@@ -1,4 +1,4 @@
-"""R29: a killed `heedful prepare` continues without redoing finished shards; flipped bits are detected."""
+"""R29: a killed `heedful prepare` redoes no finished shard; flipped bits are detected."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def prepared(text: dict[str, Any], out: Path) -> PreparedDirectory:
 
 
 def killed(text: dict[str, Any], out: Path, event: int, log: Path) -> bool:
-    """Prepare in a process that dies at the `event`-th change of the disk. Return whether it came that far."""
+    """Prepare in a process that dies at the `event`-th disk change; return if it got there."""
     seen = 0
 
     def hit(*_: str) -> None:

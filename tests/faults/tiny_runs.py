@@ -74,7 +74,7 @@ def load_without_moments(model: Transformer, optimizers: Optimizers, tensors: di
 
 
 def copy_with(source: Path, target: Path, *steps: int) -> RunDirectory:
-    """A copy of a run with only these checkpoints, and without the models that come at its end."""
+    """Copy a run with only these checkpoints, without the models that come at its end."""
     shutil.copytree(source, target, ignore=shutil.ignore_patterns("tensorboard", "model", "step-*"))
     run = RunDirectory(target)
     for step in steps:

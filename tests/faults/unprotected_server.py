@@ -1,4 +1,4 @@
-"""A server with chosen limits and engine, and optionally without one protection (for controls).
+"""A server with chosen limits and engine, optionally without one protection.
 
 python unprotected_server.py RUN '{"limits": {…}, "access": {…}, "batch_seconds": 0.0, "without": "…"}'
 It prints its port.
@@ -62,7 +62,7 @@ async def _on_the_loop(work: Any, *given: Any) -> Any:
 
 
 def _nested_parts(body: bytes, content_type: str) -> list[Any]:
-    """Parse with the standard library, which follows nested forms; the result does not matter."""
+    """Parse with the standard library, which follows nesting; the result does not matter."""
     email.message_from_bytes(f"Content-Type: {content_type}\r\n\r\n".encode() + body)
     return []
 

@@ -1,4 +1,4 @@
-"""The real LibreTranslate, in its own environment (`make formats`), and exported packages for it."""
+"""The real LibreTranslate in its own environment (`make formats`), and its packages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FIXED = {"training.warmup_steps": 15, "training.learning_rate": 0.131}
 
 @pytest.fixture(scope="session")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Both directions, of one model that knows a little of the built-in corpus; and the same as CTranslate2."""
+    """Return a model's packages for both directions, also as CTranslate2."""
     return trained_packages(tmp_path_factory.mktemp("packages"), SMALL | FIXED)
 
 

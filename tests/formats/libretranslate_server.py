@@ -1,4 +1,4 @@
-"""LibreTranslate, from the environment that `make formats` makes, and `heedful serve`, each as a process."""
+"""LibreTranslate from the environment of `make formats`, and `heedful serve`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ THEIRS = Path(__file__).parents[2] / ".venv-libretranslate" / "bin"
 
 
 def new_home(directory: Path) -> dict[str, str]:
-    """An environment in which all files of LibreTranslate are below `directory` and no network can be reached."""
+    """Return an environment with LibreTranslate's files below `directory` and no network."""
     kept = {name: value for name, value in os.environ.items() if "proxy" not in name.lower()}
     closed = "http://127.0.0.1:9"
     kept |= {"http_proxy": closed, "https_proxy": closed, "all_proxy": closed, "no_proxy": "127.0.0.1"}

@@ -80,7 +80,7 @@ def test_argos_translate(translated: list[str], expected: list[str]) -> None:
 
 
 def test_heedful_with_the_same_decoding(exported: dict[str, Path], translated: list[str]) -> None:
-    """With Argos Translate's beam and length penalty, the engine CTranslate2 gives the same translations."""
+    """With Argos Translate's beam and length penalty, CTranslate2 translates the same."""
     program = (
         "import json, sys, heedful; run, alpha, *lines = sys.argv[1:]; "
         "found = heedful.load(run, engine='ctranslate2').translate(lines, beam=4, alpha=float(alpha)); "
@@ -95,7 +95,7 @@ def test_heedful_with_the_same_decoding(exported: dict[str, Path], translated: l
 
 @pytest.fixture(scope="module")
 def formatted(expected: list[str], home: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """The expected translations after LibreTranslate's own function that edits case and final punctuation."""
+    """Return the expected translations after LibreTranslate's edits of case and punctuation."""
     pairs = tmp_path_factory.mktemp("pairs") / "pairs.json"
     pairs.write_text(json.dumps(list(zip(LINES, expected, strict=True))), encoding="utf-8")
     program = [THEIRS / "python", Path(__file__).parent / "libretranslate_formatting.py", pairs]

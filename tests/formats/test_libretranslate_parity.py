@@ -1,4 +1,4 @@
-"""The same requests to LibreTranslate 1.9.6 and to `heedful serve`: statuses, JSON shapes and error messages."""
+"""The same requests to LibreTranslate 1.9.6 and `heedful serve`: statuses, JSON, errors."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ ACCEPTED: dict[str, tuple[set[str], str]] = {
 
 
 def shape(value: Any) -> Any:
-    """Return the value with its type in place of each text and number; a list has the shapes of its elements once."""
+    """Return the value with types for texts and numbers; a list has its distinct shapes."""
     if isinstance(value, dict):
         return {name: shape(one) for name, one in sorted(value.items())}
     if isinstance(value, list):

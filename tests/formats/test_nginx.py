@@ -1,4 +1,4 @@
-"""The configuration of docs/how-to/reverse-proxy.md in a real nginx, with TLS: `make formats`."""
+"""The configuration of docs/how-to/reverse-proxy.md in a real nginx, with TLS."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gold alignments: hand-written links, and the guarantee that marks do not change a sentence."""
+"""Gold alignments: hand-written links, and a check that marks change no sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contrastive attribution, compared with finite differences, ablation by hand and known rank correlations."""
+"""Contrastive attribution against finite differences, ablation and known correlations."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def model(random_model: Callable[..., Model]) -> Transformer:
 
 
 def difference_with(model: Transformer, scaled_SD: torch.Tensor) -> float:
-    """Return the logit difference from scaled source embeddings, through the model's own layers."""
+    """Return the logit difference from scaled source embeddings, by the model's layers."""
     x_BSD = (scaled_SD + model.embedding.positions(len(SOURCE)))[None]
     for layer in model.encoder:
         x_BSD, _ = layer(x_BSD, None)

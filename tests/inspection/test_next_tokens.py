@@ -1,4 +1,4 @@
-"""Next-token probabilities, compared with the model's softmax and with a model cut off after a layer."""
+"""Next-token probabilities against the softmax and a model cut off after a layer."""
 
 from __future__ import annotations
 

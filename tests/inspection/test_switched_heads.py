@@ -1,4 +1,4 @@
-"""Heads switched off, compared with hooks on the original model that zero the head's result."""
+"""Heads switched off, against hooks that zero the head's result in the original model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Marian directories laid out as OPUS-MT publishes them, with random weights and tokenizers of the built-in corpus."""
+"""Marian directories as OPUS-MT publishes them, with random weights and tokenizers."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def vocabulary() -> dict[str, int]:
 
 
 def write_opus(directory: Path, end_bias: float = 0.0, **changes: Any) -> Any:
-    """Write a Marian directory with random weights in every parameter, and return the model of transformers."""
+    """Write a Marian directory with random parameters; return the transformers model."""
     import transformers
 
     names = vocabulary()

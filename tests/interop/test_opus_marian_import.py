@@ -1,4 +1,4 @@
-"""Imported OPUS-MT directories compute what transformers computes, and go through every other part of heedful."""
+"""Imported OPUS-MT directories match transformers and work in every part of heedful."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def marian_ids(directory: Path) -> list[int]:
 
 @torch.no_grad()
 def largest_difference(theirs: Any, ours: Model, directory: Path) -> float:
-    """Return the largest difference of two models' logits, of all tokens that Marian has, on real sentences."""
+    """Return the largest logit difference over Marian's tokens on real sentences."""
     tokenizer = transformers.MarianTokenizer.from_pretrained(directory)
     to_theirs, differences = torch.tensor(marian_ids(directory)), []
     for source, target in zip(LINES[:4], TARGETS[:4], strict=True):
@@ -104,7 +104,7 @@ def test_the_variants_matter(published: tuple[Path, Any], imported: Model, key: 
 
 
 def generated(theirs: Any, directory: Path, lines: list[str], beam: int, extra: int) -> list[list[int]]:
-    """Return transformers' translations as heedful's ids, without length penalty and without special tokens."""
+    """Return transformers' translations as heedful's ids, without length penalty."""
     tokenizer = transformers.MarianTokenizer.from_pretrained(directory)
     to_theirs = marian_ids(directory)
     ours = {number: index for index, number in reversed(list(enumerate(to_theirs)))}
@@ -413,7 +413,7 @@ def test_ctranslate2_computes_every_variant(tmp_path: Path, variant: str) -> Non
 
 
 def test_argos_package_translates_alike(imported: Model, tmp_path: Path) -> None:
-    """Argos encodes with sentencepiece.model and decodes by joining the tokens (argostranslate/tokenizer.py)."""
+    """Argos encodes with sentencepiece.model and decodes by joining the tokens."""
     ctranslate2 = pytest.importorskip("ctranslate2")
     import zipfile
 

@@ -1,4 +1,4 @@
-"""The lab: computed claims hold, trained experiments run, and a failed claim is reported as such."""
+"""The lab: claims hold, trained experiments run, and failed claims are reported."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ POSITIONS = 128  # Marian's table has an end, ours has none
 
 
 def twin_marian(marian: Any, ours: Transformer, attention: str = "eager") -> Any:
-    """`transformers.MarianMTModel` with the weights of `ours`, in float64 and in the same mode.
+    """Return a float64 `transformers.MarianMTModel` with the weights and mode of `ours`.
 
     `marian` is the module `transformers`, whose import takes seconds: only the tests that need it pay for it.
     """
@@ -32,7 +32,7 @@ def marian_config(config: ModelConfig) -> dict[str, Any]:
 
 
 def marian_weights(ours: Transformer, positions: int = POSITIONS) -> dict[str, Tensor]:
-    """Every entry of the twin's state: what export writes, without the bias that search needs, and the tables."""
+    """Return all entries of the twin's state, with the tables and without the search bias."""
     weights = ours_to_theirs.marian_weights(ours)
     weights[BIAS] = torch.zeros_like(weights[BIAS])
     weights["lm_head.weight"] = weights[EMBEDDING]

@@ -109,7 +109,7 @@ def test_inference_recomputes_nothing() -> None:
 
 
 def saved_bytes(model: Transformer, batch: Batch) -> int:
-    """Return the bytes that the forward pass saves for the backward pass, without weights or duplicates."""
+    """Return the bytes saved for the backward pass, without weights or duplicates."""
     weights = {p.untyped_storage().data_ptr() for p in model.parameters()}
     kept: dict[int, Tensor] = {}
 

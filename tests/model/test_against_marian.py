@@ -1,4 +1,7 @@
-"""The whole model against Hugging Face's Marian with the same weights (float64), embeddings and positions included."""
+"""The whole model against Hugging Face's Marian with the same weights (float64).
+
+Embeddings and positions are included.
+"""
 
 from __future__ import annotations
 

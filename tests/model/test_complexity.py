@@ -1,4 +1,4 @@
-"""Table 1, and FLOPs: counted by formula, by torch's counter on the real modules, and by hand."""
+"""Table 1 and FLOPs: by formula, by torch's counter on real modules, and by hand."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_rows_of_table_1(layer: str, operations: int, sequential: int, longest_p
 
 
 def test_conclusions_of_section_4() -> None:
-    """Self-attention is cheaper than recurrence if n < d; a convolution is k times as expensive as recurrence."""
+    """Self-attention costs less than recurrence if n < d; a convolution k times as much."""
     for n in (10, 70, 511):
         assert table_1(SELF_ATTENTION, n, 512).operations < table_1(RECURRENT, n, 512).operations
     assert table_1(SELF_ATTENTION, 513, 512).operations > table_1(RECURRENT, 513, 512).operations
@@ -89,7 +89,7 @@ def test_conclusions_of_section_4() -> None:
 @pytest.mark.parametrize("config", SHAPES)
 @pytest.mark.parametrize(("B", "S", "T"), SIZES)
 def test_attention_flops_match_torch(config: ModelConfig, B: int, S: int, T: int) -> None:
-    """Cross-attention, and self-attention where both are one; forward is a third of forward and backward."""
+    """Cross-attention and self-attention: forward is a third of forward and backward."""
     attention = MultiHeadAttention(config)
     x, memory = (torch.randn(B, length, config.d_model, requires_grad=True) for length in (T, S))
     cross = B * attention_flops(config, T, S)
@@ -100,7 +100,7 @@ def test_attention_flops_match_torch(config: ModelConfig, B: int, S: int, T: int
 
 
 def test_control_backward_is_cheaper_if_the_input_needs_no_gradient() -> None:
-    """The control of 'none is left out': an input that needs no gradient saves one product of each projection of it."""
+    """An input that needs no gradient saves one product of each projection of it."""
     config = SHAPES[1]
     attention, x = MultiHeadAttention(config), torch.randn(1, 6, config.d_model)
     saved = 2 * 6 * config.d_model * config.h * (2 * config.d_k + config.d_v)
@@ -119,7 +119,7 @@ def test_feed_forward_flops_match_torch(config: ModelConfig) -> None:
     ("kind", "cell", "gates"), [("plain", nn.RNNCell, 1), ("GRU", nn.GRUCell, 3), ("LSTM", nn.LSTMCell, 4)]
 )
 def test_recurrent_flops_match_torch_and_a_count_by_hand(kind: str, cell: type[nn.RNNCellBase], gates: int) -> None:
-    """n = 5 steps of width 6: W·x and U·s are 6 × 6 products, 36 multiplications and additions each, a gate."""
+    """n = 5 steps of width 6: per gate, two 6 × 6 products with 36 multiply-adds each."""
     by_hand = 5 * gates * (2 * 36 + 2 * 36)
     assert recurrent_flops(5, 6, kind) == by_hand
     layer = cell(6, 6)
@@ -165,7 +165,7 @@ def test_training_step_flops_match_torch(config: ModelConfig) -> None:
 
 @pytest.mark.parametrize(("shape", "steps", "expected"), [(presets.base(), 1e5, 0.94e18), (presets.big(), 3e5, 9.6e18)])
 def test_flops_of_the_papers_training(shape: ModelConfig, steps: float, expected: float) -> None:
-    """25,000 + 25,000 tokens per step, in sentences of 25 tokens: not the devices × time × rate of Table 2."""
+    """25,000 + 25,000 tokens per step in 25-token sentences, not the estimate of Table 2."""
     assert steps * training_flops(shape, 1_000, 25, 25) == pytest.approx(expected, rel=0.02)
 
 

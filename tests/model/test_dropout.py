@@ -1,4 +1,4 @@
-"""Dropout by what defines it: rate, scale, mean, independence, and the gradient through the same mask."""
+"""Dropout by definition: rate, scale, mean, independence, and gradient by the same mask."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_rate_and_scale(p: float) -> None:
 
 
 def test_elements_are_independent_of_their_neighbours() -> None:
-    """A 64-bit word serves four neighbours: neither they nor neighbouring words may go together."""
+    """A 64-bit word serves four neighbours; neither they nor nearby words may correlate."""
     torch.manual_seed(2)
     n = 400_000
     kept = (dropout(torch.ones(n), 0.5) != 0).double() - 0.5

@@ -28,7 +28,7 @@ def test_sinusoids_match_the_formula(d_model: int) -> None:
 
 
 def test_a_fixed_offset_is_a_rotation() -> None:
-    """Why the paper chose them: PE(pos + k) is a linear function of PE(pos), the same for every pos."""
+    """PE(pos + k) is a linear function of PE(pos), the same for every pos."""
     table, k = sinusoids(60, 16), 5
     for i in range(8):
         angle = k / 10_000 ** (2 * i / 16)
@@ -46,7 +46,7 @@ def test_embedding_is_scaled_and_the_position_added() -> None:
 
 
 def test_word_dropout_keeps_positions() -> None:
-    """Whole embeddings are zeroed at the requested rate; the others are unchanged, and none is zeroed in eval mode."""
+    """Whole embeddings are zeroed at the requested rate, and none in eval mode."""
     embedding = randomised(Embedding(small(word_dropout=0.3, dropout=0.0)))
     plain = randomised(Embedding(small()))
     ids = torch.full((40, 100), 5)

@@ -1,4 +1,4 @@
-"""Sections 3.1 and 3.3 against torch's layers (post-norm, ReLU) with the same weights, in float64."""
+"""Sections 3.1 and 3.3 against torch's post-norm ReLU layers with the same weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The whole model against `torch.nn.Transformer` with the same weights (float64), and what follows from Figure 1."""
+"""The model against `torch.nn.Transformer` with the same weights, and Figure 1's rules."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_padding_mask() -> None:
 
 
 def captured_weights(model: Transformer, source: Tensor, target: Tensor) -> list[Tensor]:
-    """softmax(QKᵀ/√d_k) from what each attention is given while the fast path runs, in order of the layers."""
+    """Return softmax(QKᵀ/√d_k) of each attention on the fast path, in layer order."""
     found = []
 
     def watch(module: MultiHeadAttention, arguments: Any, named: Any) -> None:

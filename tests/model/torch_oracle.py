@@ -22,7 +22,7 @@ def small(**changes: Any) -> ModelConfig:
 
 
 def randomised(module: M, seed: int = 0) -> M:
-    """In float64, with every parameter random: zero biases and unit norms would hide a mistake."""
+    """Randomise all parameters, in float64: zero biases and unit norms would hide mistakes."""
     generator = torch.Generator().manual_seed(seed)
     module.double()
     with torch.no_grad():
@@ -51,7 +51,7 @@ def twin_decoder_layer(ours: DecoderLayer) -> nn.TransformerDecoderLayer:
 
 
 def twin_transformer(ours: Transformer) -> nn.Transformer:
-    """The two stacks of `nn.Transformer`, without its extra final norms, which the paper does not have."""
+    """Return the two stacks of `nn.Transformer`, without its extra final norms."""
     config = ours.config
     sizes = config.d_model, config.h, config.d_ff
     encoder = nn.TransformerEncoder(

@@ -42,7 +42,7 @@ def test_identical_trees_score_100(score: Score) -> None:
 
 
 def test_attachment_error(score: Score) -> None:
-    """The PP attaches to the noun phrase in the gold tree and to the verb phrase in the other."""
+    """The PP attaches to the noun phrase in the gold tree, to the verb phrase in the other."""
     gold = "(S (NP (PRP she)) (VP (VBD saw) (NP (NP (DT a) (NN man)) (PP (IN with) (NP (DT a) (NN hat))))))"
     found = "(S (NP (PRP she)) (VP (VP (VBD saw) (NP (DT a) (NN man))) (PP (IN with) (NP (DT a) (NN hat)))))"
     scores = score(gold, found)

@@ -1,4 +1,4 @@
-"""`heedful prepare`: the same result for any number of processes, jobs and kills; training reads it."""
+"""`heedful prepare`: the same result for any number of processes, jobs and kills."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes that do one job each: errors and deaths are reported, and none outlives the main process."""
+"""Worker processes: errors and deaths are reported, and none outlives the main process."""
 
 from __future__ import annotations
 

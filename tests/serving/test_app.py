@@ -73,7 +73,7 @@ def test_html(client: TestClient) -> None:
 
 
 def test_html_is_translated_as_its_text_is(translator: Translator) -> None:
-    """By the model itself, wherever it puts the tags: the text is that of the sentence without them."""
+    """Wherever the model puts the tags, the text is that of the sentence without them."""
     with local_client(create_app(TranslationService([ServedModel(translator)], Limits()))) as client:
         html = "<p>ba <b>bo <i>ka</i></b> lu.  Mi<br>ta</p><pre>ra</pre>"
         found = translated(client, q=html, format="html", alternatives=1)

@@ -20,7 +20,7 @@ def ids(text: str, tokens: int = 1) -> list[int]:
 
 
 class Held:
-    """An engine that waits for `go` before each batch, records its input, and returns sentence and rank."""
+    """An engine that waits for `go`, records its input, and returns sentence and rank."""
 
     def __init__(self) -> None:
         self.batches: list[list[str]] = []

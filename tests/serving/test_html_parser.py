@@ -186,7 +186,7 @@ def hidden(nodes: list[Node]) -> str:
 @settings(max_examples=200)
 @given(st.lists(st.one_of(TAGS, WORDS), max_size=30))
 def test_no_text_is_lost_for_arbitrary_tags(parts: list[str]) -> None:
-    """The words of all runs and of what is left untouched are the words of the document, by another parser."""
+    """The words of all runs and untranslated parts are those that another parser finds."""
     html = "".join(parts)
     found = "".join(
         part.text + hidden(part.nodes) if isinstance(part, Run) else text_of(part) for part in parse_html(html)
@@ -203,7 +203,7 @@ STRAY = st.sampled_from(["</body>", "</html>", "</heedful-fragment>", "<html>", 
     st.lists(st.one_of(STRAY, st.sampled_from(["<b>", "</b>", "<p>", "<div>", "</div>"]), WORDS), max_size=20),
 )
 def test_every_text_is_in_a_run_in_order(start: str, parts: list[str]) -> None:
-    """Also behind end tags that end nothing, or the whole page; a space may be added between two sentences."""
+    """Also after stray end tags; a space may be added between two sentences."""
     html = "".join((start, *parts))
     assert "".join("".join(runs(html)).split()) == text_of(html)
 

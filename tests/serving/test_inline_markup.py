@@ -119,7 +119,7 @@ def test_arbitrary_alignment_gives_well_nested_markup(example: tuple[str, list[i
 
 
 def test_words_are_aligned_by_the_mean_of_all_heads(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An attention that is made for it: each token of the translation looks at the tokens of its own word."""
+    """The attention is made by hand: each token attends to the tokens of its own word."""
     source, target, order = "ba bofu kalimo", "kalimo ba bofu", [2, 0, 1]
     encode, tokens = translator.ids, translator.model.tokenizer.tokens
     owners = [[tokens(encode(text))[: at + 1] for at in range(len(encode(text)))] for text in (source, target)]

@@ -85,7 +85,7 @@ def test_form_files_keep_their_bytes() -> None:
 
 @pytest.mark.parametrize("depth", [300, 960])
 def test_nested_forms_are_rejected(depth: int) -> None:
-    """A parser that follows the nesting needs seconds for the first and overflows the stack at the second."""
+    """A parser that follows nesting needs seconds for the first, and fails at the second."""
     body = b"".join(
         b'--b%d\r\nContent-Disposition: form-data; name="q"\r\nContent-Type: multipart/mixed; boundary=b%d\r\n\r\n'
         % (level, level + 1)

@@ -1,4 +1,4 @@
-"""The security headers, and pages under a Content-Security-Policy without 'unsafe-inline'."""
+"""Security headers, and pages under a Content-Security-Policy without 'unsafe-inline'."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_the_policy_names_every_inline_block() -> None:
 
 
 def test_web_app_has_no_unlisted_inline_code(client: TestClient) -> None:
-    """What a policy of hashes does not allow: event handlers, style attributes, javascript: links."""
+    """No hash policy allows event handlers, style attributes or javascript: links."""
     answer = client.get("/")
     assert not re.search(r"<[^>]+\s(on\w+|style)\s*=", answer.text.partition("<script")[0])
     policy = directives(answer.headers["content-security-policy"])
@@ -67,7 +67,7 @@ def test_web_app_has_no_unlisted_inline_code(client: TestClient) -> None:
 
 
 def test_script_in_user_text_is_blocked(translator: Translator) -> None:
-    """The policy of the attention page is that of its template: even unescaped text could run nothing."""
+    """The attention page has its template's policy: even unescaped text runs nothing."""
     with local_client(create_app(TranslationService([ServedModel(translator)], Limits()))) as client:
         fields = {"q": "ba bo", "source": "en", "target": "de"}
         policies = {

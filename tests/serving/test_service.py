@@ -1,4 +1,4 @@
-"""The translation service: a request holds its slot of the queue until its response is complete."""
+"""The translation service: a request keeps its slot until its response is complete."""
 
 from __future__ import annotations
 

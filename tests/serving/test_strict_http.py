@@ -100,7 +100,7 @@ def test_a_chunked_request_is_the_last_of_its_connection(port: int) -> None:
 
 
 def test_client_receives_the_error_after_a_large_upload(port: int) -> None:
-    """Closing a connection with unread data would reset it, and the client would not see the response."""
+    """Closing with unread data would reset the connection and hide the response."""
     assert statuses(port, SMUGGLING["bare LF"] + b"x" * 1_000_000) == ([400], True)
 
 

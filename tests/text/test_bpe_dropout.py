@@ -1,4 +1,4 @@
-"""BPE-dropout against SentencePiece: equal without dropout, equally long with it, the same in every process."""
+"""BPE-dropout against SentencePiece, and the same segmentation in every process."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_on_average_it_is_as_long_as_that_of_sentencepiece(tokenizer: Tokenizer,
 
 
 def test_it_is_the_same_in_every_process(tokenizer: Tokenizer, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """SentencePiece's own sampling is not: a run that resumes in a new process would see other tokens."""
+    """SentencePiece's own sampling would differ after a run resumes in a new process."""
     path = tmp_path_factory.mktemp("tokenizer") / "tokenizer.model"
     path.write_bytes(tokenizer.model)
     code = (

@@ -21,7 +21,7 @@ def test_the_digest_tells_splits_and_sizes_apart() -> None:
 
 
 def test_another_process_gets_the_same_digest() -> None:
-    """Within one process the digest is cached, and comparing it with itself would say nothing."""
+    """In one process the digest is cached, so comparing it with itself would prove nothing."""
     program = "from heedful.text.builtin_corpus import BuiltinCorpus as B; print(B('train', 10).digest())"
     environment = {**os.environ, "PYTHONHASHSEED": "1"}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)

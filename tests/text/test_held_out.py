@@ -1,4 +1,4 @@
-"""Held-out validation text: independent of order, without overlap with the training text, of a useful size."""
+"""Held-out text: independent of order, disjoint from training, of a useful size."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_the_choice_does_not_depend_on_how_the_text_is_stored(
 
 
 def test_a_longer_text_keeps_most_of_the_choice(held_out: Callable[..., HeldOut]) -> None:
-    """Hashes decide, not positions: of the same number of pairs, those of the first half stay or make room."""
+    """Hashes decide, not positions: earlier choices stay, or make room for smaller hashes."""
     before = set(held_out(pairs(2_000), size=100).pairs())
     after = set(held_out(pairs(2_200), size=100).pairs())
     assert len(before & after) > 80

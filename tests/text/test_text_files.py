@@ -77,7 +77,7 @@ def test_lines_written_come_back(written, end):
 
 @given(st.binary(max_size=200))
 def test_bytes_are_lines_or_an_error_with_the_right_number(raw):
-    """Whatever the bytes: the lines that bytes.split finds, or an error at the first that is not UTF-8."""
+    """Any bytes give the lines of bytes.split, or an error at the first not in UTF-8."""
     assume(text_files._wide_encoding(raw[: raw.find(b"\n") + 1] or raw) is None)
     assume(not raw.startswith(b"\x1f\x8b"))  # said to be gzip
     expected = raw.removeprefix(b"\xef\xbb\xbf").split(b"\n")

@@ -89,7 +89,7 @@ def test_round_trip_by_bytes_alone(bare, text):
 
 @pytest.mark.parametrize("plane", range(17))
 def test_round_trip_of_whole_planes(tokenizer, plane):
-    """Every code point but the surrogates, 2,048 at a time, with a space and a literal U+2581 between them."""
+    """Every code point but surrogates, 2,048 at a time, separated by space and U+2581."""
     for begin in range(plane << 16, (plane + 1) << 16, 2_048):
         text = "".join(chr(point) for point in range(begin, begin + 2_048) if not 0xD800 <= point < 0xE000)
         text = f"{text} \u2581{text[:8]}"

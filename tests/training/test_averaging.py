@@ -1,4 +1,4 @@
-"""Checkpoint averaging: which checkpoints are averaged, and that the result is their mean."""
+"""Checkpoint averaging: which checkpoints are averaged, and that the result is the mean."""
 
 from __future__ import annotations
 

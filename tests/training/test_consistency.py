@@ -1,4 +1,4 @@
-"""The consistency loss: its value and gradient against float64 by the formula, what it cuts, and its cost."""
+"""The consistency loss: value and gradient by formula in float64, cuts, and cost."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ ENGLISH_GERMAN = "Languages: English (en) → German (de), from the file names t
 
 
 def corpus(directory: Path, source: str = "en", target: str = "de", pairs: int = 1_100) -> dict[str, Any]:
-    """The four files of a piece of the built-in corpus, as keys of a recipe: English is `source`, German `target`."""
+    """Four files of the built-in corpus, as recipe keys: English source, German target."""
     directory.mkdir()
     keys = {}
     for key, name, part, count in (("", "train", "train", pairs), ("valid_", "valid", "valid", 40)):

@@ -1,4 +1,4 @@
-"""The diagnosis of real runs that have each problem, and of logs at the limits of its rules."""
+"""The diagnosis of real runs with each problem, and of logs at the limits of its rules."""
 
 from __future__ import annotations
 
@@ -89,7 +89,10 @@ def test_a_run_that_learns_nothing(tmp_path: Path) -> None:
 
 
 def log(*figures: tuple[float | None, float], training: float = 1.0, ratio: float = 1.0) -> list[dict[str, Any]]:
-    """Validations of (nll, bleu) every 10 steps; the training loss falls to `training` times its value in each."""
+    """Return a log with validations of (nll, bleu) every 10 steps.
+
+    The training loss falls to `training` times its value in each.
+    """
     entries: list[dict[str, Any]] = []
     for number, (nll, bleu) in enumerate(figures, start=1):
         entries.append({"step": 10 * number, "kind": "train", "nll": 3.0 * training**number})

@@ -84,7 +84,7 @@ def test_neither_speed_nor_time_left_jumps_after_a_pause(clock: Clock) -> None:
 
 @pytest.mark.parametrize("save_every", [25, 30, 100])
 def test_time_left_is_that_of_all_that_is_still_to_come(clock: Clock, save_every: int) -> None:
-    """The oracle: a run with steps of 1 s, validations of 7 s and saves of 3 s, played to its end."""
+    """The oracle plays a run to its end: steps of 1 s, validations of 7 s, saves of 3 s."""
     display = display_of(0, 100, validate_every=20, save_every=save_every)
     said: dict[int, float] = {}
     at: dict[int, float] = {}

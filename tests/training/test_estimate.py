@@ -1,4 +1,4 @@
-"""Memory and FLOPs by formula, against what torch really keeps, against brute force, and against the paper."""
+"""Memory and FLOPs by formula, against torch, brute force and the paper."""
 
 from __future__ import annotations
 
@@ -292,7 +292,7 @@ def test_memory_is_what_the_machine_and_its_groups_leave(
 
 
 def test_speed_is_counted_flops_over_the_time_of_real_passes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a clock that moves a tenth of a second whenever it is read, and batches that grow to the budget."""
+    """The clock moves by a tenth of a second per reading, and batches grow to the budget."""
     now = iter(range(10_000))
     monkeypatch.setattr(hardware, "perf_counter", lambda: next(now) / 10)
     config = shape_of(N=3, vocab_size=300)

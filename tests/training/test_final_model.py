@@ -1,4 +1,4 @@
-"""The end of a run: the weights and the length penalty with the highest BLEU on the validation text are taken."""
+"""The end of a run: the weights and length penalty with the highest BLEU are taken."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_an_interrupted_run_chooses_nothing_and_is_not_final(own_run: Path) -> N
 
 
 def test_alphas_selected_twice_are_the_same(own_run: Path) -> None:
-    """A run that was killed between the two models selects again, and best/ already has the values."""
+    """A run killed between the two models selects again, though best/ has the values."""
     run = RunDirectory(own_run)
     recipe = recipe_with(run, select_final=True, select_alpha=True)
     found = []

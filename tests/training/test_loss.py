@@ -1,4 +1,4 @@
-"""The loss against the definition of label smoothing, torch's own, and finite differences."""
+"""The loss against its definition with label smoothing, torch's, and finite differences."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def projection(P: int, V: int = 11, D: int = 6) -> tuple[Tensor, Tensor, Tensor]
 @pytest.mark.parametrize("smoothing", SMOOTHINGS)
 @pytest.mark.parametrize("P", [0, 1, 3, 4, 10])
 def test_chunked_loss_matches_the_plain_one(monkeypatch: pytest.MonkeyPatch, smoothing: float, P: int) -> None:
-    """Value and gradients of the loss in chunks are those of the plain one, whole chunks or not."""
+    """Value and gradients in chunks are those of the plain loss, whole chunks or not."""
     monkeypatch.setattr(loss_module, "_CHUNK", 4)
     states, weight, labels = projection(P)
     plain = smoothed_cross_entropy(states @ weight.T, labels, smoothing)
@@ -106,7 +106,7 @@ def test_large_logits_do_not_overflow_in_chunks() -> None:
 
 
 def test_labels_too_unlikely_for_the_softmax_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Their probability is 0 as a number, but its logarithm is not: one of three in a chunk, then all of them."""
+    """Their probability underflows to 0, but its logarithm is finite: one of three, then all."""
     monkeypatch.setattr(loss_module, "_CHUNK", 3)
     weight = torch.tensor([[1.0], [-1.0], [0.5]], dtype=torch.float64)
     states = torch.tensor([[2.0], [900.0], [3.0], [800.0], [1_000.0], [1_200.0]], dtype=torch.float64)
@@ -118,7 +118,7 @@ def test_labels_too_unlikely_for_the_softmax_in_chunks(monkeypatch: pytest.Monke
 
 
 def test_without_gradients_one_buffer_of_logits_is_all_that_is_allocated() -> None:
-    """Not a second one for the softmax, nor another one for the next chunk, nor a gradient of the weight."""
+    """No second buffer for the softmax or the next chunk, and no gradient of the weight."""
     states, weight, labels = projection(2_000, V=400, D=300)
     buffer = 512 * 400 * 8
     with torch.no_grad():
@@ -128,7 +128,7 @@ def test_without_gradients_one_buffer_of_logits_is_all_that_is_allocated() -> No
 
 
 def test_no_logits_of_a_whole_batch_are_kept() -> None:
-    """What the backward pass keeps is as large as states and weight, whatever the vocabulary times the tokens."""
+    """What is kept for the backward pass is as large as states and weight, never logits."""
     kept: list[int] = []
 
     def keep(tensor: Tensor) -> Tensor:
@@ -158,7 +158,7 @@ def on_rounded_logits(states: Tensor, weight: Tensor, labels: Tensor, smoothing:
 @pytest.mark.parametrize("smoothing", SMOOTHINGS)
 @pytest.mark.parametrize("P", [1, 4, 1_000])
 def test_in_bf16_the_softmax_and_the_sum_are_float32(monkeypatch: pytest.MonkeyPatch, smoothing: float, P: int) -> None:
-    """As exact as float32 once the logits are rounded; the mean of the logits is not even rounded to bf16."""
+    """As exact as float32 once the logits are rounded; not even their mean is rounded."""
     monkeypatch.setattr(loss_module, "_CHUNK", 300)
     states, weight, labels = half_projection(P, V=50, D=16)
     found, expected = projected_loss(states, weight, labels, smoothing), on_rounded_logits(states, weight, labels, 0.0)

@@ -1,4 +1,4 @@
-"""Waiting for the main process: as long as it lives, not longer; and it passes on failure."""
+"""Waiting for the main process: only as long as it lives, and it passes on failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The exponential moving average of the weights: its values, its checkpoints and its place among the final models."""
+"""The exponential moving average: values, checkpoints, and place among final models."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def test_stacked_updates_match_single_ones() -> None:
 
 
 def test_matches_torch_muon_up_to_bf16() -> None:
-    """torch.optim.Muon always iterates in bf16, whose numbers have 8 bits: an update agrees to about 2 %."""
+    """torch.optim.Muon always iterates in bf16 with 8 bits: updates agree to about 2 %."""
     weights, gradients = random_weights(torch.float32), random_gradients(torch.float32)
     before = [weight.detach().clone() for weight in weights]
     oracle_weights = [weight.clone().requires_grad_() for weight in before]

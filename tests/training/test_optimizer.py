@@ -1,4 +1,4 @@
-"""The optimizers of `training.optimizer`: their parameters, and their state as named tensors."""
+"""The optimizers of `training.optimizer`: parameters, and state as named tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`training.precision`: chosen by the device, printed, recorded, and kept when a run is resumed."""
+"""`training.precision`: chosen by device, printed, recorded, and kept on resume."""
 
 from __future__ import annotations
 

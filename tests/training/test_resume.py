@@ -192,7 +192,7 @@ def test_no_valid_checkpoint_is_an_error_not_a_restart(own_run: Path) -> None:
 
 
 def test_checkpoints_are_pruned_and_the_best_is_kept_apart(tmp_path: Path, settings: dict[str, Any]) -> None:
-    """The learning rate ruins the model, so the best is the first validated one, whose checkpoint is pruned."""
+    """The learning rate ruins the model, so the best is the first; its checkpoint is pruned."""
     broken = {"training.learning_rate": 50.0, "training.steps": 20, "training.save_every": 2, "training.average": 2}
     run = train(out=tmp_path / "run", overrides={**settings, **broken, "training.validate_every": 2})
     directory = RunDirectory(run.path)

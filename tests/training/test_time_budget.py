@@ -1,4 +1,4 @@
-"""--time: durations, the shape and the steps for a budget, and a run that was planned with one."""
+"""--time: durations, shape and steps for a budget, and a run that was planned with one."""
 
 from __future__ import annotations
 

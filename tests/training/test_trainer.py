@@ -1,4 +1,4 @@
-"""One update: accumulation, Adam, clipping, precision, dropout seeds and non-finite values."""
+"""One update: accumulation, Adam, clipping, precision, dropout seeds, non-finite values."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def dropouts(model: Transformer) -> set[float]:
 
 
 def test_dropout_warms_up() -> None:
-    """Every module that has dropout follows, and an update during warmup is the one of a model with that dropout."""
+    """Every module follows, and an update in warmup is one of a model with that dropout."""
     batch = batch_of(random_pairs(6))
     rates = {"dropout": 0.4, "attention_dropout": 0.2, "word_dropout": 0.8}
     model = Transformer(ModelConfig(vocab_size=V, N=1, d_model=16, d_ff=24, h=2, **rates))
@@ -315,7 +315,7 @@ def test_half_precision_is_for_training_only(precision: str) -> None:
 
 
 def test_gradients_of_accumulated_bf16_batches_are_added_in_float32() -> None:
-    """A large gradient, then 64 small ones. bf16 has 8 bits: a sum in bf16 would lose all the small ones."""
+    """A large gradient, then 64 small ones: a sum in bf16 would lose all the small ones."""
     model = small_model(dtype=torch.float32).train()
     model.embedding.training_dtype = torch.bfloat16
     layer = next(iter(model.encoder)).feed_forward.inner

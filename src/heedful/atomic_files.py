@@ -51,7 +51,7 @@ def is_empty(directory: Path) -> bool:
 
 
 def holds_only(directory: Path, names: Collection[str]) -> bool:
-    """Return whether `directory` contains only regular files with these names, no links."""
+    """Return whether `directory` contains only regular files (no links) with these names."""
     if directory.is_symlink() or not directory.is_dir():
         return False
     with os.scandir(directory) as entries:
@@ -85,7 +85,7 @@ def new_directory(
 
 
 def require_replaceable(final: Path, replaces: Callable[[Path], bool]) -> None:
-    """Raise UsageError unless `final` is absent, empty, or heedful's own by `replaces`."""
+    """Raise UsageError unless `final` is missing, empty, or accepted by `replaces`."""
     if final.is_symlink():
         raise UsageError(f"{final} is a symbolic link, which heedful does not replace. Pass the directory itself.")
     if final.exists() and not is_empty(final) and not replaces(final):

@@ -90,7 +90,7 @@ def overrides(assignments: Iterable[str]) -> Settings:
 
 
 def from_mapping(keys: Mapping[str, Any]) -> Settings:
-    """Return the settings of a mapping such as {"training.steps": 1000}."""
+    """Return the settings of overrides such as {"training.steps": 1000}."""
     settings: Settings = {}
     for name, value in keys.items():
         section, _, key = name.partition(".")

@@ -96,7 +96,7 @@ class SearchLayer:
 
 
 def attend(query_BHWK: Tensor, keys_values: Tensor, mask: Tensor) -> Tensor:
-    """Compute Eq. 1 for queries already divided by √d_k; return joined heads per hypothesis."""
+    """Compute Eq. 1 for queries already divided by √d_k; return one row per hypothesis."""
     k_BHPK, v_BHPK = keys_values.unbind()
     scores_BHWP = query_BHWK @ k_BHPK.transpose(-2, -1)
     scores_BHWP += mask

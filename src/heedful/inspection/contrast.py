@@ -67,7 +67,7 @@ def _input_times_gradient(
 def _value_zeroing(
     model: Transformer, source_S: Tensor, target_T: Tensor, chosen: int, other: int
 ) -> tuple[Tensor, list[LayerSteps]]:
-    """Return the drop in difference from zeroing each token's values, and the plain steps."""
+    """Return the drop in the difference for each zeroed token, and the unmodified steps."""
     memory_SD = encode_steps(model, embed(model, source_S, "source").input_TD)[-1].output_TD
     target_TD = embed(model, target_T).input_TD
     S = len(source_S)

@@ -179,7 +179,7 @@ def conversion_command(directory: Path) -> str:
 
 
 def _output_bias(theirs: Mapping[str, Tensor], vocabulary: Vocabulary, path: Path) -> Tensor | None:
-    """Return the bias in heedful's order; None if it is absent or heedful's own export."""
+    """Return the bias in heedful's order; None if absent or added by heedful's own export."""
     size = len(vocabulary.marian_ids) - vocabulary.start_was_added
     bias_V = theirs.get(BIAS, torch.zeros(1, size)).flatten()
     if len(bias_V) != size:

@@ -59,7 +59,7 @@ class FileParser:
         self._thread.shutdown(cancel_futures=True)
 
     async def run(self, work: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
-        """Run the work when its turn comes, or never if the caller is cancelled before."""
+        """Run the work when its turn comes, or never if the caller is cancelled first."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, partial(work, *given, **named))
 
 

@@ -150,7 +150,7 @@ def _documents(asked: TranslateRequest, model: ServedModel) -> list[Document]:
 
 
 def _profiles(models: Sequence[ServedModel]) -> dict[str, str]:
-    """Return a profile per language, or none if one is missing: its text would be misjudged."""
+    """Return one profile per language, or none if any is missing, to avoid misclassification."""
     profiles: dict[str, str] = {}
     for one in models:
         text = one.translator.model.text

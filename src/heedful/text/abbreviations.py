@@ -75,7 +75,7 @@ class _Context(NamedTuple):
 
 
 def is_abbreviation(text: str, stop: int, following: int, language: str) -> bool:
-    """Return whether the full stop at `stop`, before `following`, belongs to the word before."""
+    """Return whether the full stop at `stop`, before `following`, is part of its word."""
     before = text[max(0, stop - _LOOKED_AT) : stop]
     after = text[following : following + _LOOKED_AT]
     if not before or before[-1].isspace():

@@ -55,7 +55,7 @@ class Heartbeat:
 
 
 class _Watch(threading.Thread):
-    """Look at the store until the main process is done; a thread, as a look may hang."""
+    """Poll the store until the main process is done, in a thread because a poll may hang."""
 
     def __init__(self, store: Store, key: str) -> None:
         super().__init__(daemon=True)

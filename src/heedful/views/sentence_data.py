@@ -111,7 +111,7 @@ def _labels(found: Inspection, kind: str) -> list[list[dict[str, Any]]]:
 def _alignment_errors(
     found: Inspection, source_owners: list[int], target_owners: list[int], links: list[Link] | None
 ) -> list[list[float]] | None:
-    """Return every cross-attention head's alignment error rate, where the grammar knows it."""
+    """Return the alignment error rate per cross-attention head, where gold links are known."""
     if not links:
         return None
     layers = [

@@ -88,7 +88,7 @@ def ctranslate2_decode(path: Path, threads: int, compute_type: str) -> Decode:
     with tempfile.TemporaryDirectory() as directory:
         write_ctranslate2(model, Path(directory) / "model")
         translator = ctranslate2.Translator(
-            f"{directory}/model", device="cpu", compute_type=compute_type, inter_threads=1, intra_threads=threads
+            f"{directory}/model", device="cpu", compute_type=compute_type, inter_threads=threads, intra_threads=1
         )
     extra = model.decoding.max_extra
 

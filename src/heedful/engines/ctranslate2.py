@@ -33,8 +33,14 @@ class CTranslate2Searcher:
             write_ctranslate2(model, path)  # raises an error that names the missing package
             import ctranslate2
 
+            # Batches in parallel with one thread each: threads that share a batch wait for each other, which costs a
+            # quarter of the speed on an idle machine and far more on others (docs/results/performance.md).
             self._engine: Any = ctranslate2.Translator(
-                str(path), device="cpu", compute_type="float32", intra_threads=torch.get_num_threads()
+                str(path),
+                device="cpu",
+                compute_type="float32",
+                inter_threads=torch.get_num_threads(),
+                intra_threads=1,
             )
         names = self._tokens(range(model.tokenizer.vocab_size))
         self._ids = {name: number for number, name in enumerate(names)}

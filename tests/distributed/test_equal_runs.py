@@ -1,6 +1,6 @@
 """The same training with one, two and four processes, by DDP and by FSDP2.
 
-Batches are the same, whoever computes them, and the last one of each step is short. In float64 only the order of
+The batches of a step do not depend on the number of processes, and the last one is short. In float64 only the order of
 summation differs. Float64 is a setting of these tests alone.
 """
 

@@ -33,8 +33,8 @@ class CTranslate2Searcher:
             write_ctranslate2(model, path)  # raises an error that names the missing package
             import ctranslate2
 
-            # Batches in parallel with one thread each: threads that share a batch wait for each other, which costs a
-            # quarter of the speed on an idle machine and far more on others (docs/results/performance.md).
+            # Batches in parallel with one thread each: two threads per batch were a quarter slower, and at times much
+            # slower than that (docs/results/performance.md).
             self._engine: Any = ctranslate2.Translator(
                 str(path),
                 device="cpu",
